@@ -384,9 +384,6 @@ class Usage:
         return sum(self.by_stage.values(), StageUsage())
 
 
-DOUBT: Final = "Not found in the text; the model's guess: "
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A memory's answer, the passages it rests on, and the steps that led to it.
@@ -411,16 +408,6 @@ class Answer:
     paths: tuple[tuple[str, ...], ...] = ()
     retrieved: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
-
-    @property
-    def hedged(self) -> str:
-        """The text, with its doubt before each guess: what people are shown."""
-        parts, done = list[str](), 0
-        for guess in self.guesses:
-            if (start := self.text.find(guess, done)) >= 0:
-                parts += [self.text[done:start], DOUBT, guess]
-                done = start + len(guess)
-        return "".join([*parts, self.text[done:]])
 
 
 def replace_surrogates(text: str) -> str:

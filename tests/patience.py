@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
@@ -15,3 +16,10 @@ def wait_until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < until, "it did not come to that in time"
         time.sleep(0.02)
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Return once it is true, of a process or a thread, while this loop goes on."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

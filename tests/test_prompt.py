@@ -31,10 +31,6 @@ def test_missing_and_unknown_variables_are_errors(values: dict[str, str]) -> Non
         PROMPT.render(**values)
 
 
-def test_hash_changes_with_the_text() -> None:
-    assert Prompt("p", source="ours", text="a").hash != Prompt("p", source="ours", text="b").hash
-
-
 def find_prompts() -> list[Prompt]:
     package = Path(mgl.__file__).parent
     found: dict[int, Prompt] = {}

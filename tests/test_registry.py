@@ -28,11 +28,6 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def test_shipped_memories_are_listed_and_loaded() -> None:
-    assert "mindgraph" in registry.names("memory")
-    assert registry.load("memory", "mindgraph").__name__ == "MindGraph"
-
-
 @pytest.mark.usefixtures("plugin")
 def test_an_entry_point_adds_a_memory_and_cannot_replace_a_shipped_one() -> None:
     assert "toy" in registry.names("memory")

@@ -61,12 +61,11 @@ def test_a_property_runs_with_a_fixed_seed_and_with_a_fresh_one_which_is_named(
     seed = int(said.splitlines()[0].rpartition("=")[2])
     assert said.count(f"again: --hypothesis-seed={seed}") == 2
     assert first["test_light[fixed]"] != first["test_light[fresh]"]
-    again, _ = run(tmp_path, "-n", "0", f"--hypothesis-seed={seed}")
-    assert again == first
-    failing = ("--nightly", f"--hypothesis-seed={seed + 1}")
-    other, said = run(tmp_path, "-n", "0", *failing, failing="test_light[fresh]")
-    assert other["test_light[fixed]"][:10] == first["test_light[fixed]"]
-    assert other["test_light[fresh]"][1] != first["test_light[fresh]"][1]
-    assert other["test_heavy[fixed]"]
+    failing = ("--nightly", f"--hypothesis-seed={seed}")
+    again, said = run(tmp_path, "-n", "0", *failing, failing="test_light[fresh]")
+    for name in ("test_light[fixed]", "test_heavy[fresh]"):
+        assert again[name][:10] == first[name]
+    assert again["test_light[fresh]"][:2] == first["test_light[fresh]"][:2]
+    assert again["test_heavy[fixed]"]
     assert "- Seeds -" in said
-    assert said.count(f"--hypothesis-seed={seed + 1}") == 3
+    assert said.count(f"--hypothesis-seed={seed}") == 3

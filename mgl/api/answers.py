@@ -138,6 +138,7 @@ class Answered(_Answer):
     paths: list[list[str]]
     retrieved: list[str]
     guesses: list[str]
+    declined: bool
     reading: str | None
     memory_id: str
     usage: Cost

@@ -133,7 +133,9 @@ def print_answer(
     """Print an answer, its doubt first, unless it is said already, and what it cites: turns of a
     ``talk``, or passages of a document."""
     if not is_said:
-        typer.echo(clean(answer.hedged))
+        from mgl.memories.results import say_answer
+
+        typer.echo(clean(say_answer(answer)))
     if talk is None:
         typer.echo("" if answer.confidence is None else f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:

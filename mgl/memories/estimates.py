@@ -85,7 +85,8 @@ class Estimate:
         if self.seconds is not None:
             time = f"about {format_duration(self.seconds)}"
         basis = f" (from {'; '.join(self.basis)})" if self.basis else ""
-        counted = f"{self.calls:,.0f} model calls, {self.input_tokens:,.0f} tokens in{written}"
+        calls = "1 model call" if round(self.calls) == 1 else f"{self.calls:,.0f} model calls"
+        counted = f"{calls}, {self.input_tokens:,.0f} tokens in{written}"
         return f"{parts}{most}{counted}, {time}{basis}"
 
 

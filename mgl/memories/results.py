@@ -17,6 +17,8 @@ from typing import Any, Literal
 from mgl.llm.calls import CallRecord
 from mgl.memories.view import MemorySize
 from mgl.store.records import EditOutcome, EditRecord, MemoryRecord
+from mgl.text.declining import is_declined
+from mgl.text.language import ENGLISH, find_phrases
 from mgl.text.sentences import split_question
 from mgl.types import CONVERSATION, Answer, Citation, Document, Span, Usage
 
@@ -71,6 +73,7 @@ class AskResult:
             "compaction_ratio": said["compaction_ratio"],
             "marks": said["marks"],
             "guesses": said["guesses"],
+            "declined": said["declined"],
         }
 
 
@@ -149,11 +152,28 @@ def leave_out_parts(questions: Iterable[str], answered: Iterable[str]) -> list[s
     return [text for text in questions if text and text not in parts]
 
 
+def say_answer(answer: Answer) -> str:
+    """An answer as people are shown it: a doubt before each of its ``guesses``, and a decline in
+    the language of its question."""
+    text = answer.text
+    if is_declined(text, ENGLISH.unmentioned):
+        return find_phrases(answer.question).unmentioned
+    if not answer.guesses:
+        return text
+    doubt = find_phrases(answer.question).doubt
+    parts, done = list[str](), 0
+    for guess in answer.guesses:
+        if (start := text.find(guess, done)) >= 0:
+            parts += [text[done:start], doubt, guess]
+            done = start + len(guess)
+    return "".join([*parts, text[done:]])
+
+
 def answer_json(answer: Answer) -> dict[str, Any]:
-    """A stored answer as ``--json`` prints it, with its doubt before each of its ``guesses``."""
+    """A stored answer as ``--json`` prints it, with the words that people are shown."""
     return {
         "question": answer.question,
-        "answer": answer.hedged,
+        "answer": say_answer(answer),
         "confidence": answer.confidence,
         "citations": [citation_json(citation) for citation in answer.citations],
         "compaction_ratio": answer.compaction_ratio,
@@ -162,6 +182,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "paths": [list(path) for path in answer.paths],
         "retrieved": list(answer.retrieved),
         "guesses": list(answer.guesses),
+        "declined": is_declined(answer.text, ENGLISH.unmentioned),
     }
 
 

@@ -36,6 +36,7 @@ from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
 from mgl.text.declining import is_declined
 from mgl.text.groups import format_turn
+from mgl.text.language import ENGLISH
 from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
@@ -43,7 +44,7 @@ from mgl.types import Answer, Citation, Conversation, Question, Turn
 MOST_CITED: Final = 10
 SOMEBODY: Final = "somebody"  # who speaks, where that is not known
 SHORT_CHARS: Final = 400
-UNMENTIONED: Final = "Not mentioned in the conversation."
+UNMENTIONED: Final = ENGLISH.unmentioned
 
 TURN_ANSWER = Prompt(
     "replying.answer",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 SENTENCES = tuple(
     f'Sentence {n} says "so" of the {"café" if n % 2 else "日本"}; a back\\slash, a line\nend.'
@@ -77,3 +77,10 @@ class Answer(Strict):
 
 
 SHAPES: tuple[type[BaseModel], ...] = (Edits, Notes, Report, Figures, AllOptional, Answer)
+
+
+def reply(**fields: Any) -> type[BaseModel]:
+    """A model of these fields, all required."""
+    named: Any = {name: (kind, ...) for name, kind in fields.items()}
+    made: type[BaseModel] = create_model("reply", **named)
+    return made

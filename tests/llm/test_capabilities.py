@@ -26,7 +26,9 @@ SEEN = Capabilities(
 )
 
 
-def test_what_is_kept_comes_back_by_server_version_and_model(tmp_path: Path) -> None:
+def test_what_is_kept_comes_back_by_server_version_and_model_until_it_is_forgotten(
+    tmp_path: Path,
+) -> None:
     save_capabilities(tmp_path, URL, SEEN)
     for server, model in (("vllm 0.33.0", "m"), ("vllm 0.32.0", "n")):
         assert load_capabilities(tmp_path, URL, server, model) is None
@@ -35,11 +37,7 @@ def test_what_is_kept_comes_back_by_server_version_and_model(tmp_path: Path) -> 
         assert load_capabilities(tmp_path, URL, server, model) == other
     assert load_capabilities(tmp_path, OTHER, "vllm 0.32.0", "m") is None
     assert load_capabilities(tmp_path, "http://127.0.0.1:8000/", "vllm 0.32.0", "m") == SEEN
-
-
-def test_what_was_found_at_a_url_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
-    for url in (URL, OTHER):
-        save_capabilities(tmp_path, url, SEEN)
+    save_capabilities(tmp_path, OTHER, SEEN)
     forget_capabilities(tmp_path, URL)
     assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
     assert load_capabilities(tmp_path, OTHER, "vllm 0.32.0", "m") == SEEN

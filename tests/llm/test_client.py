@@ -69,14 +69,6 @@ async def test_a_valid_reply_is_parsed_and_recorded() -> None:
     assert call.completion.text.startswith("<think>"), "the log keeps what the model wrote"
 
 
-async def test_a_reply_that_stays_cut_off_is_never_parsed_as_if_whole() -> None:
-    llm, engine, log = client_of([cut(GOOD), cut(GOOD)])
-    with pytest.raises(ReplyInvalid):
-        await llm.complete(ASK, Answer, sampling=Sampling(max_tokens=50))
-    assert len(engine.requests) == 2
-    assert outcomes(log) == ["truncated", "truncated"]
-
-
 async def test_the_larger_budget_stays_within_the_context() -> None:
     llm, engine, _ = client_of([cut("x"), "done"], context_tokens=80)
     await llm.complete(ASK, sampling=Sampling(max_tokens=50))
@@ -97,13 +89,6 @@ async def test_an_invalid_reply_is_asked_for_again_with_another_seed() -> None:
     assert outcomes(log) == ["invalid", "empty", "ok"]
     assert log.records[0].error is not None
     assert "sure" in log.records[0].error
-
-
-async def test_a_reply_that_is_never_valid_is_an_error() -> None:
-    llm, engine, _ = client_of(["Sure! Ann."] * 3)
-    with pytest.raises(ReplyInvalid):
-        await llm.complete(ASK, Answer)
-    assert len(engine.requests) == 3
 
 
 async def test_retryable_errors_are_retried_and_others_are_not() -> None:
@@ -142,15 +127,6 @@ class HeldEngine(SchemaEngine):
         return await super().generate(request)
 
 
-async def test_a_hanging_engine_times_out() -> None:
-    engine, log = HeldEngine(), MemoryCallLog()
-    llm = Client(engine, log, Policy(timeout_s=0.02, max_retries=1, backoff_s=0.001))
-    with pytest.raises(EngineTimeout):
-        await llm.complete(ASK)
-    assert engine.cancelled == engine.calls == 2
-    assert outcomes(log) == ["timeout", "timeout"]
-
-
 async def test_a_reply_that_may_be_long_has_more_time() -> None:
     policy = Policy(timeout_s=0.001, token_s=0.01, max_retries=0)
     llm = Client(HeldEngine(), MemoryCallLog(), policy)
@@ -159,13 +135,14 @@ async def test_a_reply_that_may_be_long_has_more_time() -> None:
             await llm.complete(ASK, sampling=Sampling(max_tokens=tokens))
 
 
-async def test_the_wait_for_a_free_place_is_no_part_of_a_calls_time() -> None:
+async def test_a_hanging_engine_times_out_but_not_who_waits_for_a_free_place() -> None:
     """The last call waits nine times as long as a call may take."""
     engine, log = HeldEngine(), MemoryCallLog()
     llm = Client(engine, log, Policy(timeout_s=0.02, max_retries=0, concurrency=1))
     asks = [[Message("user", f"question {number}")] for number in range(10)]
-    await asyncio.gather(*(llm.complete(ask) for ask in asks), return_exceptions=True)
-    assert engine.calls == 10
+    ends = await asyncio.gather(*(llm.complete(ask) for ask in asks), return_exceptions=True)
+    assert [type(end) for end in ends] == [EngineTimeout] * 10
+    assert engine.cancelled == engine.calls == 10
     assert outcomes(log) == ["timeout"] * 10
 
 
@@ -309,7 +286,7 @@ async def test_a_finished_run_replays_without_a_model() -> None:
 
 @pytest.mark.parametrize(
     "unusable",
-    [["no JSON", "", "no JSON"], [BROKEN, BROKEN], [cut("x"), cut("xy", 10)]],
+    [["no JSON", "", "no JSON"], [BROKEN, BROKEN], [cut(KEPT), cut(KEPT, 10)]],
     ids=["invalid", "violated", "truncated"],
 )
 async def test_a_new_attempt_asks_anew_once_for_what_has_no_usable_reply(

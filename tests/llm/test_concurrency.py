@@ -80,33 +80,6 @@ def test_results_and_errors_come_back_and_the_loop_stays_the_same() -> None:
         assert portal.run(loop_id) == first
 
 
-def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("mgl.llm.concurrency.GRACE_S", PATIENCE_S)
-    events: list[str] = []
-    started = threading.Event()
-
-    async def long() -> None:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            await asyncio.sleep(0.05)
-            events.append("cleaned up")
-            raise
-
-    def interrupted(self: object, timeout: float | None = None) -> None:
-        del self, timeout
-        started.wait()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
-    with Portal() as portal, pytest.raises(KeyboardInterrupt):
-        portal.run(long)
-    assert events == ["cleaned up"]
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_cancels_a_shared_call_once_so_that_it_can_clean_up(
     monkeypatch: pytest.MonkeyPatch,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
@@ -18,18 +18,9 @@ from mgl.llm.grammar import to_regex
 from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema, plain
 from tests.llm.notation import laid_out
+from tests.llm.shapes import reply
 
 TEXT = 'He said "stop" and went.\nThen the dog – a black one – ran away. It\'s over\\done.'
-
-
-def reply(**fields: Any) -> type[BaseModel]:
-    named: Any = {name: (kind, ...) for name, kind in fields.items()}
-    made: type[BaseModel] = create_model("reply", **named)
-    return made
-
-
-def merge(points: int) -> type[BaseModel]:
-    return reply(points=index_set(points, least=2), description=Annotated[str, max_chars(80)])
 
 
 def grammar(kind: type[BaseModel]) -> re.Pattern[str]:
@@ -102,15 +93,3 @@ async def test_a_broken_rule_is_told_once_and_counted() -> None:
     assert [record.outcome for record in log.records] == ["violated", "ok"]
     assert (log.records[0].error or "").startswith("not_increasing: ")
     assert client.usage()["cut"].violated == 1
-
-
-async def test_a_rule_broken_twice_is_an_invalid_reply() -> None:
-    from mgl.errors import ReplyInvalid
-
-    kind = reply(at=index_set(500))
-    engine = ScriptedEngine(['{"at": [2, 1]}'] * 3)
-    client = Client(engine, MemoryCallLog())
-    with pytest.raises(ReplyInvalid):
-        await client.complete([Message("user", "Where?")], kind, stage="cut")
-    assert len(engine.requests) == 2
-    assert client.usage()["cut"].violated == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -53,43 +52,37 @@ def deferred(starter: Starter, store: Store, tokens: int = 100) -> DeferredEngin
 
 
 async def test_it_starts_once_with_the_first_call_and_a_failed_start_is_tried_again(
-    tmp_path: Path,
+    store: Store,
 ) -> None:
     starter = Starter(failures=1)
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-        engine = deferred(starter, store)
-        await engine.aclose()
-        assert starter.engines == []
-        with pytest.raises(EngineUnavailable):
-            await engine.generate(REQUEST)
-        assert [(await engine.generate(REQUEST)).text for _ in range(2)] == ["hi", "hi"]
-        assert len(starter.engines) == 1
-        await engine.aclose()
-        assert starter.engines[0].closed
+    engine = deferred(starter, store)
+    await engine.aclose()
+    assert starter.engines == []
+    with pytest.raises(EngineUnavailable):
+        await engine.generate(REQUEST)
+    assert [(await engine.generate(REQUEST)).text for _ in range(2)] == ["hi", "hi"]
+    assert len(starter.engines) == 1
+    await engine.aclose()
+    assert starter.engines[0].closed
 
 
-async def test_counts_are_asked_for_once_over_runs(tmp_path: Path) -> None:
+async def test_counts_are_asked_for_once_over_runs(store: Store) -> None:
     first, second = Starter(), Starter()
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-        engine = deferred(first, store)
+    for starter in (first, second):
+        engine = deferred(starter, store)
         assert await engine.count_tokens(TEXTS) == [2, 1, 2, 0]
         assert await engine.count_prompt_tokens(REQUEST) == 5
-        assert first.engines[0].counted == ["a b", "c", ""]
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-        engine = deferred(second, store)
-        assert await engine.count_tokens(TEXTS) == [2, 1, 2, 0]
-        assert await engine.count_prompt_tokens(REQUEST) == 5
-        assert second.engines == []
-        assert await engine.count_tokens(["c", "new words here"]) == [1, 3]
-        assert second.engines[0].counted == ["new words here"]
+    assert first.engines[0].counted == ["a b", "c", ""]
+    assert second.engines == []
+    assert await engine.count_tokens(["c", "new words here"]) == [1, 3]
+    assert second.engines[0].counted == ["new words here"]
 
 
 @pytest.mark.parametrize("promised", [200, 50])
 async def test_a_context_that_turns_out_shorter_counts_from_then_on(
-    tmp_path: Path, promised: int
+    store: Store, promised: int
 ) -> None:
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-        engine = deferred(Starter(), store, promised)
-        assert engine.context_tokens == promised
-        await engine.generate(REQUEST)
-        assert engine.context_tokens == min(promised, 100)
+    engine = deferred(Starter(), store, promised)
+    assert engine.context_tokens == promised
+    await engine.generate(REQUEST)
+    assert engine.context_tokens == min(promised, 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import stat
 import subprocess
@@ -24,7 +25,7 @@ from mgl.llm.engines.host import Host, Model
 from mgl.llm.engines.openvino import OpenVinoEngine, convert
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.privileges import no_umask, shared_paths
 
 HELLO = Request((Message("user", "hello"),), sampling=Sampling(max_tokens=7))
@@ -120,12 +121,6 @@ class Clock:
         """Return once the host has looked again."""
         seen = self.looks
         await until(lambda: self.looks > seen + 1)
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 - of a process, or of a thread
-            await asyncio.sleep(0.01)
 
 
 class Heard:
@@ -321,17 +316,25 @@ def test_a_path_that_is_too_long_has_no_socket(mgl_home: Path) -> None:
     assert not found.has_socket
 
 
-def test_a_disk_that_fills_while_converting_keeps_the_file_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_disk_that_is_full_or_fills_while_converting_keeps_the_file_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
     weights = tmp_path / "model.gguf"
     weights.write_bytes(b"weights")
+    free = weights.stat().st_size if is_full else 10**9
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    tried: list[str] = []
 
     def fill(path: str, *_: object, **__: object) -> None:
+        tried.append(path)
         Path(path).with_name("openvino_model.bin").write_bytes(b"half")
         raise RuntimeError("basic_ios::clear: iostream error")
 
     genai = SimpleNamespace(__version__="1", Tokenizer=fill)
     assert convert(genai, weights, tmp_path / "kept") == weights
     assert list((tmp_path / "kept").iterdir()) == []
+    assert bool(tried) != is_full
 
 
 async def test_an_opening_that_is_cancelled_leaves_nothing_half_open(mgl_home: Path) -> None:

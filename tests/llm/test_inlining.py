@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +15,9 @@ from mgl.llm.base import Request
 from mgl.llm.grammar import to_ebnf, to_lark, to_regex
 from mgl.llm.inlining import DEEPEST, LONGEST, MOST_CHARACTERS, SchemaReader
 from mgl.llm.schemas import compile_request, plain
-from tests.patience import PATIENCE_S
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest
+from tests.effort import within_cpu_seconds
 
 Schema = dict[str, Any]
 
@@ -83,21 +83,6 @@ ITSELF: dict[str, Schema] = {
     "the whole": {"type": "object", "additionalProperties": {"$ref": "#"}},
 }
 
-READING = """
-import json, sys
-from mgl.errors import UsageError
-from mgl.openai.requests import read_request
-from mgl.openai.shapes import ChatRequest
-
-given = json.loads(sys.stdin.read())
-for asked in given:
-    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **asked}
-    try:
-        read_request(ChatRequest.model_validate(body), max_tokens=9, context_tokens=99)
-    except UsageError as error:
-        print(error.param, error.message)
-"""
-
 
 def asked_with(schema: Schema) -> list[Schema]:
     """The two ways in which a request brings a schema."""
@@ -106,25 +91,26 @@ def asked_with(schema: Schema) -> list[Schema]:
     return [{"response_format": format_}, {"tools": [tool]}]
 
 
-def test_schemas_that_contain_themselves_or_double_are_refused_at_once() -> None:
-    """In another process: reading one may last for ever."""
-    schemas = [*ITSELF.values(), doubling(25)]
-    done = subprocess.run(
-        [sys.executable, "-c", READING],
-        input=json.dumps([asked for schema in schemas for asked in asked_with(schema)]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    )
-    *lines, one, other = done.stdout.splitlines()
-    assert "is too large" in one
-    assert "is too large" in other
-    assert len(lines) == 2 * len(ITSELF)
-    for number, line in enumerate(lines):
-        param = ("response_format", "tools")[number % 2]
-        assert line.startswith(f"{param} the schema asked contains itself (#")
-        assert line.endswith("and recursion is not supported")
+def refusal(asked: Schema) -> UsageError:
+    """How a request is refused, at once: reading it might last for ever."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **asked}
+    with within_cpu_seconds(5), pytest.raises(UsageError) as caught:
+        read_request(ChatRequest.model_validate(body), max_tokens=9, context_tokens=99)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ITSELF)
+def test_schemas_that_contain_themselves_are_refused_at_once(name: str) -> None:
+    errors = [refusal(asked) for asked in asked_with(ITSELF[name])]
+    assert [error.param for error in errors] == ["response_format", "tools"]
+    for error in errors:
+        assert error.message.startswith("the schema asked contains itself (#")
+        assert error.message.endswith("and recursion is not supported")
+
+
+def test_schemas_that_double_are_refused_at_once() -> None:
+    for asked in asked_with(doubling(25)):
+        assert "is too large" in refusal(asked).message
 
 
 def test_definitions_may_be_used_twice_and_stand_on_each_other() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import llguidance
 import numpy as np
 import pytest
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel as Decoder
 from tokenizers.models import BPE
@@ -19,17 +19,11 @@ from mgl.llm.constraints import index_set, max_chars, one_of, part_of, several
 from mgl.llm.grammar import to_lark
 from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema
-from tests.llm.shapes import SHAPES
+from tests.llm.shapes import SHAPES, reply
 
 BYTES = llguidance.LLTokenizer("byte")
 LIKELY = frozenset(b'"}],0123456789 abc\\nt')
 TEXT = 'He said "stop" and went.\nThen the dog – a black one – ran. It\'s over\\done. 日本 is\tfar.'
-
-
-def reply(**fields: Any) -> type[BaseModel]:
-    named: Any = {name: (kind, ...) for name, kind in fields.items()}
-    made: type[BaseModel] = create_model("reply", **named)
-    return made
 
 
 MERGE = reply(points=index_set(8, least=2), description=Annotated[str, max_chars(80)])
@@ -45,21 +39,26 @@ KINDS = {**{shape.__name__: shape for shape in SHAPES}, **CONSTRAINED}
 
 
 def walk(lark: str, seed: int) -> str:
-    """A text that the grammar lets pass, drawn token by token until it ends."""
-    problem = llguidance.LLMatcher.validate_grammar(lark, BYTES)
+    """A text that the grammar lets pass."""
+    return bytes(draw_tokens(lark, BYTES, random.Random(seed))).decode(errors="replace")
+
+
+def draw_tokens(lark: str, vocabulary: Any, draw: random.Random) -> list[int]:
+    """Tokens that the grammar lets pass, drawn one by one until it ends."""
+    problem = llguidance.LLMatcher.validate_grammar(lark, vocabulary)
     assert not problem, problem
-    matcher, draw, written = llguidance.LLMatcher(BYTES, lark), random.Random(seed), bytearray()
+    matcher, written = llguidance.LLMatcher(vocabulary, lark), list[int]()
     while not matcher.is_stopped():
         mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         allowed = np.flatnonzero(np.unpackbits(mask, bitorder="little")).tolist()
-        likely = [token for token in allowed if token in LIKELY]
+        likely = [token for token in allowed if token in LIKELY] if vocabulary is BYTES else []
         token = draw.choice(likely if likely and draw.random() < 0.8 else allowed)
-        if token >= 256:  # the end of the text
+        if vocabulary is BYTES and token >= 256:  # the end of the text
             break
         assert matcher.consume_token(token), matcher.get_error()
         written.append(token)
     assert matcher.is_accepting() or matcher.is_stopped()
-    return written.decode(errors="replace")
+    return written
 
 
 def refusal(text: str, kind: type[BaseModel]) -> str | None:
@@ -97,12 +96,7 @@ def test_a_quote_of_a_control_token_is_written_without_it(token: str) -> None:
     vocabulary = llguidance.LLTokenizer(tokenizer.to_str(), eos_token=tokenizer.token_to_id("</s>"))
     kind = reply(src=part_of(f"one {token}two three", 40), sure=one_of([f"a{token}b"]))
     lark = to_lark(compile_schema(json_schema(kind)))
-    matcher, draw, written = llguidance.LLMatcher(vocabulary, lark), random.Random(1), list[int]()
-    while not matcher.is_stopped():
-        mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        allowed = np.flatnonzero(np.unpackbits(mask, bitorder="little")).tolist()
-        written.append(draw.choice(allowed))
-        assert matcher.consume_token(written[-1]), matcher.get_error()
+    written = draw_tokens(lark, vocabulary, random.Random(1))
     said = validate(tokenizer.decode(written), kind).parsed.model_dump()
     assert said["sure"] == f"a{token}b"
     assert said["src"] in f"one {token}two three"

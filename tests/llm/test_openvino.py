@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated
 
 import pytest
@@ -21,61 +19,68 @@ from mgl.llm.base import Completion, Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.control import ControlTokens
-from mgl.llm.engines.openvino import OpenVinoEngine, convert, import_genai
+from mgl.llm.engines.openvino import OpenVinoEngine, import_genai
 from mgl.llm.engines.tokens import PIECE, find_control
 from mgl.llm.progress import listen
-from tests.llm.shapes import Answer, Chosen, Edits, Figures, Notes
+from tests.llm.decoder import Vocabulary, write_decoder
+from tests.llm.shapes import AddNode, Answer, Chosen, DeleteNode, Edits, Figures, Notes
 
 pytestmark = pytest.mark.weights
+
+
+class Brief(Chosen):
+    says: Annotated[str, Field(min_length=3, max_length=20)]
 
 
 class Note(Notes):
     """One: three take the model half a minute."""
 
-    notes: Annotated[list[Chosen], Field(min_length=1, max_length=1)]
+    notes: Annotated[list[Brief], Field(min_length=1, max_length=1)]  # type: ignore[assignment]
+
+
+class Edit(Edits):
+    """One."""
+
+    operations: Annotated[
+        list[Annotated[AddNode | DeleteNode, Field(discriminator="op")]], Field(max_length=1)
+    ]
 
 
 ASK = [Message("system", "Reply in JSON."), Message("user", "Ann met Bo. Who met Bo?")]
 
 
-@pytest.fixture
-async def engine(smollm2_weights: Path, converted_weights: Path) -> AsyncIterator[OpenVinoEngine]:
-    made = await asyncio.to_thread(
-        OpenVinoEngine,
-        smollm2_weights,
-        model_id="m",
-        context_tokens=2048,
-        cache_gb=1,
-        cache=converted_weights / "smollm2-135m",
-    )
+@pytest.fixture(scope="module")
+def engine(smollm2_weights: Path, converted_weights: Path) -> Iterator[OpenVinoEngine]:
+    """One for all tests, since loading the model takes seconds."""
+    made = load(smollm2_weights, converted_weights / "smollm2-135m")
     yield made
-    await made.aclose()
+    asyncio.run(made.aclose())
 
 
-async def test_an_engine_with_real_weights(
-    engine: OpenVinoEngine, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """One test, because loading the model is most of its time."""
+def load(weights: Path, cache: Path | None) -> OpenVinoEngine:
+    return OpenVinoEngine(weights, model_id="m", context_tokens=2048, cache_gb=1, cache=cache)
+
+
+async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
     log = MemoryCallLog()
     llm = Client(engine, log, Policy(timeout_s=300, max_retries=0, repair_attempts=3))
 
     # Schemas of all kinds, in one batch, with free text beside them.
     sampling = Sampling(max_tokens=400)
-    brief = Sampling(max_tokens=40)
+    brief = Sampling(max_tokens=12)
     answer, edits, notes, figures, free = await asyncio.gather(
         llm.complete(ASK, Answer, sampling=sampling),
-        llm.complete(ASK, Edits, sampling=Sampling(max_tokens=900)),
+        llm.complete(ASK, Edit, sampling=sampling),
         llm.complete(ASK, Note, sampling=sampling),
         llm.complete(ASK, Figures, sampling=sampling),
         llm.complete([Message("user", "Say hello in one word.")], sampling=brief),
     )
     assert isinstance(answer.parsed, Answer)
-    assert isinstance(edits.parsed, Edits)
+    assert isinstance(edits.parsed, Edit)
     assert isinstance(notes.parsed, Note)
     assert isinstance(figures.parsed, Figures)
     assert free.text
     for reply in (answer, edits, notes, figures):
-        assert reply.parsed is not None
         assert not re.search(r"\n(?!  \{|\])", reply.text), "white space beyond the layout"
         assert not reply.text.startswith("{ ")
 
@@ -85,47 +90,13 @@ async def test_an_engine_with_real_weights(
     assert abs(free.usage.output_tokens - written) <= written * 0.2 + 2
     assert await llm.count_tokens(["hello world", ""]) == [2, 0]
 
-    # Greedy decoding repeats itself; sampling differs by seed and repeats by seed.
-    greedy = Request(tuple(ASK), sampling=Sampling(max_tokens=24))
-    assert (await engine.generate(greedy)).text == (await engine.generate(greedy)).text
-
-    # Cut off is said so.
-    short = await engine.generate(Request(tuple(ASK), sampling=Sampling(max_tokens=3)))
-    assert (short.finish_reason, short.usage.output_tokens) == ("length", 3)
-
     # Yes or No.
     likely = await llm.probability_of_yes([Message("user", "Is ice cold? Reply Yes or No.")])
     assert 0 < likely < 1
 
-    # A time-out frees the engine, and what runs beside it goes on.
-    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.2, max_retries=0))
-    story = [Message("user", "Tell a very long story.")]
-    slow = hasty.complete(story, sampling=Sampling(max_tokens=1500))
-    other = llm.complete([Message("user", "Say hi.")], sampling=brief)
-    results = await asyncio.gather(slow, other, return_exceptions=True)
-    assert isinstance(results[0], EngineTimeout)
-    assert not isinstance(results[1], BaseException)
-
     # A schema without a grammar is refused before it reaches the pipeline.
     with pytest.raises(UsageError):
         await engine.generate(Request(tuple(ASK), {"not": {"type": "string"}}))
-
-    # A step that fails fails the calls in flight, and the next call finds a new pipeline.
-    engine._pipeline = _Broken(engine._pipeline)
-    with pytest.raises(EngineUnavailable):
-        await engine.generate(greedy)
-    assert (await engine.generate(greedy)).text
-
-    # Closing ends what is in flight, and leaves nothing in the pipeline's cache.
-    tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
-    capfd.readouterr()
-    endless = await begin(engine, tale)
-    await engine.aclose()
-    with pytest.raises(EngineUnusable):
-        await endless
-    with pytest.raises(EngineUnusable):
-        await engine.generate(greedy)
-    assert "leaked" not in capfd.readouterr().err
 
 
 # This model's vocabulary lacks some bytes, of control characters and of unassigned planes.
@@ -209,13 +180,46 @@ async def test_control_tokens_of_a_file_are_those_of_its_conversion(
     assert len(cuts[0]) == 7
 
 
-async def test_closing_frees_what_was_cancelled_just_before(
-    engine: OpenVinoEngine, capfd: pytest.CaptureFixture[str]
+async def test_calls_are_cut_off_fail_and_end_each_by_itself(
+    vocabulary: Vocabulary, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
-    call = await begin(engine, tale)
-    call.cancel()
+    """A small model of random weights, which goes on for ever."""
+    weights = write_decoder(tmp_path / "m.gguf", "qwen2", vocabulary).files[0]
+    engine = await asyncio.to_thread(load, weights, tmp_path / "cache")
+    brief, long = Sampling(max_tokens=8), Sampling(max_tokens=1500)
+    story = [Message("user", "Tell a very long story.")]
+
+    # Greedy decoding repeats itself, and what is cut off says so.
+    greedy = Request(tuple(ASK), sampling=brief)
+    said = await engine.generate(greedy)
+    assert (said.finish_reason, said.usage.output_tokens) == ("length", 8)
+    assert (await engine.generate(greedy)).text == said.text
+
+    # A time-out frees the engine, and what runs beside it goes on.
+    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.2, max_retries=0))
+    results = await asyncio.gather(
+        hasty.complete(story, sampling=long), engine.generate(greedy), return_exceptions=True
+    )
+    assert isinstance(results[0], EngineTimeout)
+    assert results[1] == said
+
+    # A step that fails fails the calls in flight, and the next call finds a new pipeline.
+    engine._pipeline = _Broken(engine._pipeline)
+    with pytest.raises(EngineUnavailable):
+        await engine.generate(greedy)
+    assert (await engine.generate(greedy)).text == said.text
+
+    # Closing ends what is in flight, and leaves nothing of it in the pipeline's cache, nor of what
+    # was cancelled just before.
+    capfd.readouterr()
+    tale = Request(tuple(story), sampling=long)
+    cancelled, endless = await begin(engine, tale), await begin(engine, tale)
+    cancelled.cancel()
     await engine.aclose()
+    with pytest.raises(EngineUnusable):
+        await endless
+    with pytest.raises(EngineUnusable):
+        await engine.generate(greedy)
     assert "leaked" not in capfd.readouterr().err
 
 
@@ -250,14 +254,7 @@ async def test_a_model_is_converted_once(smollm2_weights: Path, tmp_path: Path) 
     replies: list[tuple[Completion, int]] = []
     made: set[int] = set()
     for keep in (None, folder, folder):
-        engine = await asyncio.to_thread(
-            OpenVinoEngine,
-            smollm2_weights,
-            model_id="m",
-            context_tokens=2048,
-            cache_gb=1,
-            cache=keep,
-        )
+        engine = await asyncio.to_thread(load, smollm2_weights, keep)
         request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
         replies.append((await engine.generate(request), await engine.count_prompt_tokens(request)))
         await engine.aclose()
@@ -268,12 +265,3 @@ async def test_a_model_is_converted_once(smollm2_weights: Path, tmp_path: Path) 
             assert smollm2_weights.name not in {path.name for path in kept.iterdir()}
     assert replies[0] == replies[1] == replies[2]
     assert len(made) == 1
-
-
-def test_a_full_disk_keeps_no_conversion(
-    smollm2_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    free = smollm2_weights.stat().st_size
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    assert convert(import_genai(), smollm2_weights, tmp_path / "kept") == smollm2_weights
-    assert list((tmp_path / "kept").iterdir()) == []

@@ -34,6 +34,7 @@ def test_a_sum_is_known_where_its_parts_are() -> None:
 
 def test_it_is_said_in_a_line() -> None:
     assert Estimate(0, 0).describe() == "no model call"
+    assert Estimate(1, 10).describe() == "1 model call, 10 tokens in, unknown time"
     bound = Estimate(1200, 5000.4, is_bound=True, chunks=9, done=2)
     assert bound.describe() == (
         "7 of 9 chunks: at most 1,200 model calls, 5,000 tokens in, unknown time"

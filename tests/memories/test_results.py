@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.results import answer_json, share_read
+from mgl.memories.results import answer_json, say_answer, share_read
 from mgl.types import Answer, Document
 
 TALE = Document.from_text("tale.txt", "Ann lost the ring at sea. Bo wept.")
@@ -23,7 +23,27 @@ def test_two_guesses_alike_have_a_doubt_each() -> None:
     """Such as No to both halves of a question."""
     answer = Answer("Did Ann and did Bo?", "Yes. No. No.", None, (), guesses=("No.", "No."))
     doubt = "Not found in the text; the model's guess:"
-    assert answer.hedged == f"Yes. {doubt} No. {doubt} No."
+    assert say_answer(answer) == f"Yes. {doubt} No. {doubt} No."
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("Wie heißt meine Schwester?", "Das wurde im Gespräch nicht erwähnt."),
+        ("我的妹妹叫什么名字？", "对话中没有提到。"),
+        ("What is my sister's name?", "Not mentioned in the conversation."),
+        ("Hvad hedder min søster?", "Not mentioned in the conversation."),
+    ],
+)
+def test_a_decline_is_shown_in_the_language_of_its_question(question: str, shown: str) -> None:
+    answer = Answer(question, "Not mentioned in the conversation.", "low", ())
+    said = answer_json(answer)
+    assert (said["answer"], said["declined"]) == (shown, True)
+
+
+def test_a_guess_is_doubted_in_the_language_of_its_question() -> None:
+    answer = Answer("Wer hat den Ring gestohlen?", "Ein Pirat.", None, (), guesses=("Ein Pirat.",))
+    assert say_answer(answer) == "Im Text nicht gefunden; das Modell vermutet: Ein Pirat."
 
 
 @given(st.lists(SPANS, min_size=1, max_size=6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mgl.models.profiles import HubSource, ModelProfile, RegistrySource, Weights
@@ -61,11 +62,13 @@ SERVED = ModelProfile.model_validate(
 )
 
 
-def put_parts(home: Path) -> None:
+def put_parts(
+    home: Path, file: str = f"tiny/{FILENAME}", contents: Sequence[bytes] = PARTS
+) -> None:
     """All parts, as a download that was interrupted leaves them: pip takes a second for each."""
-    folder = home / "weights" / "tiny" / f"{FILENAME}.parts"
+    folder = home / "weights" / f"{file}.parts"
     folder.mkdir(parents=True)
-    for number, content in enumerate(PARTS, 1):
+    for number, content in enumerate(contents, 1):
         (folder / f"mgl-tiny-part{number}==1.0").write_bytes(content)
 
 

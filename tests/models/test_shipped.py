@@ -45,25 +45,18 @@ def test_home_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> 
 
 def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     profiles = load_profiles()
-    assert len(profiles) == 22
     assert DEFAULT_PROFILE in profiles
-    in_process = {name for name, profile in profiles.items() if profile.engine != "openai"}
-    laptops = {"qwen2.5-7b-q4", "qwen3-4b-q4"}
-    small = {"qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m"}
-    assert in_process == small | laptops
-    carried = {name for name, profile in profiles.items() if profile.weights.registry is not None}
-    assert carried == small | {"all-minilm-l6-v2", "all-mpnet-base-v2"}
-    for name in carried:
-        registry = profiles[name].weights.registry
-        assert registry is not None
-        assert all("==" in package for package in registry.packages)
-        assert len(set(registry.packages)) == len(registry.packages)
-    assert all(profiles[name].preset == "small" for name in small)
-    for name in laptops:
-        weights, folder = profiles[name].weights, Path("/weights")
-        files = {file.name for file, _ in weights.pins(folder / weights.filename)}
-        assert len(files) == 1 + len(weights.more), "every file is pinned"
-        assert profiles[name].fetch_command == f"mgl models get {name} --allow-hub"
+    in_process = [profile for profile in profiles.values() if profile.engine != "openai"]
+    assert len(in_process) > 4
+    for profile in profiles.values():
+        if (registry := profile.weights.registry) is not None:
+            assert all("==" in package for package in registry.packages)
+            assert len(set(registry.packages)) == len(registry.packages)
+        elif profile in in_process:
+            weights, folder = profile.weights, Path("/weights")
+            files = {file.name for file, _ in weights.pins(folder / weights.filename)}
+            assert len(files) == 1 + len(weights.more), "every file is pinned"
+            assert profile.fetch_command == f"mgl models get {profile.name} --allow-hub"
 
 
 def test_the_table_of_profiles_says_what_the_profiles_say() -> None:

@@ -26,12 +26,12 @@ CASES = [
         name,
         memory,
         id=f"{name}-{memory}",
-        marks=() if (row + column) % 6 == 0 else pytest.mark.slow,
+        marks=() if (row + column) % 12 == 0 else pytest.mark.slow,
     )
     for row, name in enumerate(sorted(WRITERS))
     for column, memory in enumerate(list_memories(load(name)))
 ]
-"""Each benchmark with every sixth memory, in turn; with --nightly each with all."""
+"""Each benchmark with every twelfth memory, in turn; with --nightly each with all."""
 
 
 @pytest.mark.parametrize(("name", "memory"), CASES)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -111,28 +112,22 @@ def failing() -> Figures:
     raise EngineRejected("the server refused", hint="")
 
 
-def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:
+def unexpected() -> Figures:
+    """As where another version of vLLM's bench writes other names."""
+    yield "x", dict[str, float]()["output_throughput"]
+
+
+def test_what_is_done_is_not_done_again_and_what_failed_costs_no_other(tmp_path: Path) -> None:
     path, ran = tmp_path / "runs" / "gpu.jsonl", list[str]()
-    step = make_step(ran, good=one_figure, bad=failing, last=one_figure)
-    assert run_steps([step], Record(path), minutes=60) == 1
+    step = make_step(ran, good=one_figure, bad=failing, odd=unexpected, last=one_figure)
+    assert run_steps([step], Record(path), minutes=60) == 2
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [one.get("value") for one in lines if one["part"] == "bad"] == [2.0, None]
-    assert "the server refused" in lines[3]["failed"]
+    failed = {one["part"]: one["failed"] for one in lines if "failed" in one}
+    assert "the server refused" in failed["bad"]
+    assert "KeyError: 'output_throughput'" in failed["odd"]
     assert run_steps([make_step(ran, good=one_figure, bad=one_figure)], Record(path), 60) == 0
-    assert ran == ["good", "bad", "last", "bad"]
-
-
-def test_a_part_that_fails_unexpectedly_costs_no_other(tmp_path: Path) -> None:
-    """For instance where another version of vLLM's bench writes other names."""
-
-    def unexpected() -> Figures:
-        yield "x", dict[str, float]()["output_throughput"]
-
-    ran: list[str] = []
-    record = Record(tmp_path / "r.jsonl")
-    assert run_steps([make_step(ran, bad=unexpected, good=one_figure)], record, 60) == 1
-    assert ran == ["bad", "good"]
-    assert "KeyError: 'output_throughput'" in (tmp_path / "r.jsonl").read_text()
+    assert ran == ["good", "bad", "odd", "last", "bad"]
 
 
 def test_no_part_begins_that_the_minutes_left_do_not_hold(tmp_path: Path) -> None:
@@ -178,6 +173,7 @@ def test_a_plan_says_what_would_run_and_what_has_to_be_carried(
     assert '"backend":"outlines"' in plan
     assert "mgl eval run locomo --memory gam" in plan
     assert plan.count("--max-model-len auto") == len(CONFIGS)
+    assert "scripts/bench/gpu_encoders.py\n" in plan
     Record(tmp_path / "r.jsonl").write("loop", "64 novels x32", done=True)
     assert gpu.main(["--list", "--only", "loop", *words]) == 0
     assert "24 minutes, 16 of them left" in capsys.readouterr().out
@@ -204,6 +200,10 @@ def test_a_machine_without_a_card_is_told_how_to_plan(
         gpu.main([*H200])
 
 
+record = cache(record_prompts)
+"""What builds of the short story send, recorded once for all tests."""
+
+
 @pytest.fixture
 def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = tmp_path / "story.txt"
@@ -215,7 +215,7 @@ def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_story")
 @pytest.mark.parametrize("method", gpu_loads.METHODS)
 def test_the_prompts_are_those_that_builds_send(method: str) -> None:
-    requests = record_prompts(method, 32_768, most=3)
+    requests = record(method, 32_768, most=3)
     assert len(requests) == 3
     assert any(one.json_schema is not None or one.choices for one in requests)
     for format_ in (LARK, EBNF, JSON, None):
@@ -233,7 +233,7 @@ def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.Mon
     monkeypatch.setattr(gpu_loads, "METHODS", ("mindgraph",))
     formats: dict[str, Format] = {"guidance": LARK}
     monkeypatch.setattr(gpu_loads, "FORMATS", formats)
-    requests = record_prompts("mindgraph", 32_768, most=4)
+    requests = record("mindgraph", 32_768, most=3)
     monkeypatch.setattr(gpu_loads, "record_prompts", lambda *_: requests)
     with counting() as (server, held):
         figures = dict(
@@ -278,27 +278,18 @@ def test_a_card_and_a_cpu_train_each_base_by_what_was_trained_before(tokenizer: 
             assert [one[4:6] for one in (dpo, grpo)] == [["--from", sft[3]], ["--from", dpo[3]]]
 
 
-def test_where_no_driver_is_the_card_was_not_measured(
+def test_each_number_that_a_command_prints_is_a_figure_and_its_use_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Zero per cent would be a figure."""
+    """Where no driver is, the card was not measured: zero per cent would be a figure."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    figures = dict(gpu.run_command([sys.executable, "-c", "print(sum(range(10**7)))"]))
-    assert str(figures["gpu_busy"]).startswith("not measured")
-    assert figures["said"] == "49999995000000\n"
-    assert float(figures["process_cpu"]) > 0
-
-
-def test_each_number_that_a_command_prints_is_a_figure() -> None:
     printed = {"loss": 0.5, "by": [{"f1": 1, "n": "2"}], "is_good": True, "none": None}
     program = f"import json, sys; print(json.dumps({printed})); print('slow', file=sys.stderr)"
     figures = dict(gpu.run_command([sys.executable, "-c", program]))
     assert figures.pop("seconds") is not None
-    assert {name: figures[name] for name in figures if name not in ("gpu_busy", "process_cpu")} == {
-        "loss": 0.5,
-        "by.0.f1": 1,
-        "said": "slow\n",
-    }
+    assert str(figures.pop("gpu_busy")).startswith("not measured")
+    assert float(figures.pop("process_cpu")) > 0
+    assert figures == {"loss": 0.5, "by.0.f1": 1, "said": "slow\n"}
 
 
 def start_and_forget(program: str) -> int:
@@ -326,22 +317,6 @@ def test_a_command_that_fails_or_takes_too_long_leaves_what_it_said(
     assert before["said"] == "no weights\n"
     with pytest.raises(ResourceError, match=told):
         next(figures)
-
-
-@pytest.mark.usefixtures("mgl_home")
-def test_encoders_are_planned_and_measured_once(
-    tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record = tmp_path / "r.jsonl"
-    words = ("--tokenizer", str(tokenizer), "--record", str(record), "--only", "encoders")
-    assert gpu.main(["--plan", *H200, *words]) == 0
-    assert "scripts/bench/gpu_encoders.py\n" in capsys.readouterr().out
-    Record(record).write("encoders", "bge-m3", done=True)
-    assert gpu.main(["--list", *H200, *words]) == 0
-    assert "4 minutes, 0 of them left" in capsys.readouterr().out
-    before = record.read_text()
-    assert gpu.main(["--pretend", *words]) == 0
-    assert record.read_text() == before, "what is done is not done again"
 
 
 def test_encoders_are_asked_for_layers_and_texts(
@@ -511,7 +486,7 @@ def make_record_of(box: gpu.Box) -> ServerRecord:
 @pytest.mark.usefixtures("short_story")
 def test_repeated_prompts_share_with_others_what_a_builds_prompts_share() -> None:
     """A number at their end left the whole of a prompt in the cache."""
-    requests = record_prompts("mindgraph", 32_768, most=3)
+    requests = record("mindgraph", 32_768, most=3)
     texts = [request.messages[-1].content for request in requests]
     assert len({*texts}) == 3
     bodies = write_bodies(requests, "m", None, 6)
@@ -526,7 +501,7 @@ def test_repeated_prompts_share_with_others_what_a_builds_prompts_share() -> Non
 @pytest.mark.usefixtures("short_story")
 def test_prompts_are_recorded_for_the_context_of_the_server() -> None:
     long, short = (
-        max(len(one.messages[-1].content) for one in record_prompts("mindgraph", context, 4))
+        max(len(one.messages[-1].content) for one in record("mindgraph", context, most=3))
         for context in (32_768, 4096)
     )
     assert short < long

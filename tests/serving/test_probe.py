@@ -191,23 +191,17 @@ async def found(server: Server, home: Path, notes: list[str] | None = None) -> C
     return await probe_once(server.url, None, names, home, hears)
 
 
-async def test_a_server_is_tried_once(tmp_path: Path) -> None:
-    with running(VLLM) as server:
-        notes: list[str] = []
-        first = await found(server, tmp_path, notes)
-        asked = len(server.bodies())
-        assert asked > 5
-        assert await found(server, tmp_path, notes) == first
-        assert len(server.bodies()) == asked
-        assert len(notes) == 1
-        assert server.url in notes[0]
-
-
-async def test_a_server_of_another_version_is_tried_anew(tmp_path: Path) -> None:
+async def test_a_server_is_tried_once_and_one_of_another_version_anew(tmp_path: Path) -> None:
     with running(OLD_VLLM) as server:
         notes: list[str] = []
-        assert "response_format" in (await found(server, tmp_path, notes)).formats[0]
+        first = await found(server, tmp_path, notes)
+        assert "response_format" in first.formats[0]
+        asked = len(server.bodies())
+        assert server.url in notes[0]
         assert "accepts and ignores" in notes[-1]
+        said = len(notes)
+        assert await found(server, tmp_path, notes) == first
+        assert (len(server.bodies()), len(notes)) == (asked, said)
         server.routes |= VLLM.routes
         server.routes["/v1/chat/completions"] = VLLM.answer
         assert (await found(server, tmp_path)).formats[0] == STRUCTURED[0]

@@ -6,6 +6,7 @@ import signal
 import stat
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -17,7 +18,7 @@ from mgl import processes
 from mgl.errors import UsageError
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_leftovers
-from mgl.serving.supervisor import Supervisor, is_ready, request_stop
+from mgl.serving.supervisor import Rhythm, Supervisor, is_ready, request_stop
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import plan_of
 from tests.serving.supervised import Supervised
@@ -30,8 +31,10 @@ def crash(record: ServerRecord) -> None:
 
 
 def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(
-    mgl_home: Path, port: int, tmp_path: Path
+    mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("MGL_UP_KEY", "MGL_API_KEY"):
+        monkeypatch.setenv(name, "sesame")
     loaded = tmp_path / "loaded"
     with Supervised(mgl_home, plan_of(port, "--load-until", loaded, "--child")) as supervised:
         loading = supervised.until(lambda one: one.progress == "loading weights 50%")
@@ -40,60 +43,34 @@ def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(
         record = supervised.ready()
         assert is_ready(record)
         assert record.progress == ""
-        assert records.list_running(mgl_home) == [record]
-        assert len(processes.find_processes(record.token)) == 2
         assert stat.S_IMODE(record.log.stat().st_mode) == 0o600
         assert "Application startup complete" in record.log.read_text()
-        assert record.api_key not in record.log.read_text()
+        check_keys(record)
+        with pytest.raises(UsageError):  # a second server on the port
+            Supervisor(plan_of(port, model="other"), mgl_home).run()
+        assert records.list_running(mgl_home) == [record]
         supervised.process.send_signal(signal.SIGTERM)
         assert supervised.end()[0] == "stopped"
-    assert processes.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == [], "its child does not heed SIGTERM"
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
-def test_a_key_and_a_token_are_made_for_each_start_and_the_key_is_needed(
+def check_keys(record: ServerRecord) -> None:
+    """Its own key is needed and shown nowhere, and it was told no other."""
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{record.base_url}/models")
+    assert record.api_key not in record.log.read_text()
+    found = processes.find_processes(record.token)
+    assert len(found) == 2
+    for process in found:
+        assert not any(record.api_key in word for word in process.cmdline())
+        assert "sesame" not in process.environ().values()
+
+
+def test_crashes_are_started_again_with_their_error_kept_until_there_are_too_many(
     mgl_home: Path, port: int
 ) -> None:
-    seen = []
-    for _ in range(2):
-        with Supervised(mgl_home, plan_of(port)) as supervised:
-            record = supervised.ready()
-            seen += [record.api_key, record.token]
-            with pytest.raises(urllib.error.HTTPError, match="401"):
-                urllib.request.urlopen(f"{record.base_url}/models")
-            assert not any(record.api_key in word for word in _commands(record))
-            supervised.process.send_signal(signal.SIGINT)
-            assert supervised.end()[0] == "stopped"
-    assert len(set(seen)) == 4
-    assert min(map(len, seen)) >= 32
-
-
-def test_a_server_is_told_no_keys_but_its_own(
-    mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("MGL_UP_KEY", "MGL_API_KEY"):
-        monkeypatch.setenv(name, "sesame")
-    with Supervised(mgl_home, plan_of(port)) as supervised:
-        (server,) = processes.find_processes(supervised.ready().token)
-        assert "sesame" not in server.environ().values()
-
-
-def _commands(record: ServerRecord) -> list[str]:
-    return [
-        word for process in processes.find_processes(record.token) for word in process.cmdline()
-    ]
-
-
-def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port, "--deaf")) as supervised:
-        record = supervised.ready()
-        request_stop(mgl_home, record)
-        assert supervised.end()[0] == "stopped"
-    assert processes.find_processes(record.token) == []
-
-
-def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port)) as supervised:
+    with Supervised(mgl_home, plan_of(port), restarts=2) as supervised:
         record = supervised.ready()
         crash(record)
         again = supervised.ready(restarts=1)
@@ -103,15 +80,10 @@ def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: i
         server.kill()
         killed = supervised.ready(restarts=2)
         assert "signal 9" in str(killed.last_error)
-
-
-def test_too_many_crashes_within_a_while_are_the_end(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port), restarts=1) as supervised:
-        crash(supervised.ready())
-        crash(supervised.ready(restarts=1))
+        crash(killed)
         state, error, hint, restarts = supervised.end()
-    assert (state, restarts) == ("failed", 1)
-    assert "restarted once without success" in error
+    assert (state, restarts) == ("failed", 2)
+    assert "restarted 2 times without success" in error
     assert "log" in hint
     (left,) = find_leftovers(mgl_home)
     assert error in left.describe()
@@ -130,33 +102,23 @@ def test_a_server_that_never_starts_is_tried_twice_unless_that_cannot_mend_it(
 ) -> None:
     words = tmp_path / "words"
     words.write_text(said)
-    options = ("--crash", words, "--times", 9)
-    with Supervised(mgl_home, plan_of(port, *options)) as supervised:
-        state, error, hint, tried = supervised.end()
-    assert (state, tried) == ("failed", restarts)
-    assert said.partition(": ")[2].rpartition(". ")[2] in error
-    assert hinted in hint
+    final = Supervisor(
+        plan_of(port, "--crash", words, "--times", 9),
+        mgl_home,
+        rhythm=Rhythm(first_delay_s=0.1, last_delay_s=0.1),
+    ).run()
+    assert (final.state, final.restarts) == ("failed", restarts)
+    assert said.partition(": ")[2].rpartition(". ")[2] in str(final.last_error)
+    assert hinted in str(final.hint)
 
 
 def test_a_python_that_is_not_there(mgl_home: Path, port: int) -> None:
-    plan = plan_of(port)
-    missing = type(plan)(
-        **{name: getattr(plan, name) for name in plan.__slots__ if name != "command"},
-        command=("/no/such/python", "-m", "vllm"),
-    )
-    with Supervised(mgl_home, missing) as supervised:
-        state, error, hint, _ = supervised.end()
-    assert state == "failed"
-    assert "/no/such/python cannot be started: No such file or directory" in error
-    assert "--python" in hint
-
-
-def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port)) as supervised:
-        record = supervised.ready()
-        with pytest.raises(UsageError):
-            Supervisor(plan_of(port, model="other"), mgl_home).run()
-        assert records.list_running(mgl_home) == [record]
+    missing = replace(plan_of(port), command=("/no/such/python", "-m", "vllm"))
+    final = Supervisor(missing, mgl_home).run()
+    assert final.state == "failed"
+    told = "/no/such/python cannot be started: No such file or directory"
+    assert told in str(final.last_error)
+    assert "--python" in str(final.hint)
 
 
 class Open(BaseHTTPRequestHandler):
@@ -196,28 +158,10 @@ def test_another_server_on_the_port_is_not_the_one_that_starts(
         assert Open.asked == [], "the key was sent to another"
 
 
-def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
-    mgl_home: Path, port: int
-) -> None:
-    with Supervised(mgl_home, plan_of(port, "--child")) as supervised:
-        record = supervised.ready()
-        supervised.process.send_signal(signal.SIGKILL)
-        supervised.process.wait()
-        assert is_ready(record)
-        assert records.list_running(mgl_home) == []
-        (left,) = find_leftovers(mgl_home)
-        assert left.alive == 2
-        assert f"mgl serve stop --port {port}" in left.describe()
-        request_stop(mgl_home, record, patience_s=0.5)
-        assert not is_ready(record)
-    assert processes.find_processes(record.token) == []
-    assert find_leftovers(mgl_home) == []
-
-
 def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:
     with Supervised(mgl_home, plan_of(port, "--load-until", "/never")) as supervised:
-        record = supervised.until(lambda one: one.progress != "")
-        request_stop(mgl_home, record)
+        first = supervised.until(lambda one: one.progress != "")
+        request_stop(mgl_home, first)
         assert supervised.end()[0] == "stopped"
     with Supervised(mgl_home, plan_of(port), first_delay_s=30, last_delay_s=30) as supervised:
         crash(supervised.ready())
@@ -225,3 +169,6 @@ def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -
         wait_until(lambda: not processes.find_processes(record.token))
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"
+    made = (first.api_key, first.token, record.api_key, record.token)
+    assert len({*made}) == 4
+    assert min(map(len, made)) >= 32

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
+from mgl.llm.calls import CallRecord, Lineage, Outcome, call_key
 from mgl.store import MemoryRecord, Store
-from mgl.types import Document
+from mgl.types import Document, Source
 
 TEXT = "Ann met Bo in May. They married in June. Bo left in July."
 
@@ -36,13 +39,20 @@ def memory(store: Store, document: Document) -> MemoryRecord:
 
 
 def memory_record(identity: str, document: Document, chunks: int = 3) -> MemoryRecord:
-    return MemoryRecord(
-        id=identity,
-        kind="toy",
-        document_id=document.id,
-        questions=("Who left?",),
-        model_id="toy-model",
-        config={"cite": "quote", "limits": [1, 2]},
-        chunks=chunks,
-        tokens=17,
-    )
+    made = make_memory(identity, document, "Who left?")
+    return replace(made, config={"cite": "quote", "limits": [1, 2]}, chunks=chunks, tokens=17)
+
+
+def make_memory(identity: str, source: Source, *questions: str) -> MemoryRecord:
+    return MemoryRecord(identity, "toy", source.id, questions, "m", {}, 0, 0)
+
+
+def make_call(
+    prompt: str, reply: str = "ok", lineage: Lineage | None = None, *, error: str | None = None
+) -> CallRecord:
+    """A call that showed what ``lineage`` says, with a reply or, given an error, without one."""
+    request = Request((Message("user", prompt),), sampling=Sampling(seed=7))
+    completion = None if error else Completion(reply, "stop", TokenUsage(10, 2), logprobs=(-0.1,))
+    outcome: Outcome = "refused" if error else "ok"
+    key = call_key("m", request)
+    return CallRecord(key, "", "m", request, completion, outcome, error, 0.5, lineage)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
 from mgl.llm.calls import CallRecord, call_key
-from mgl.store import MemoryRecord, Store
+from mgl.store import Store
 from mgl.types import Conversation, Turn
+from tests.store.conftest import make_memory
 
 TOOL = Tool("lookup", "Reads the source.", {"type": "object", "properties": {}})
 
@@ -74,7 +75,7 @@ def test_a_completion_is_replayed_whatever_its_outcome_and_for_every_memory(stor
 def test_an_answer_leads_to_the_calls_behind_it_and_finds_them_by_their_keys(store: Store) -> None:
     talk = Conversation.from_turns("talk", [Turn("1", "Ann", "Hi.")])
     store.put_conversation(talk)
-    store.put_memory(MemoryRecord("m1", "toy", talk.id, (), "m", {}, 0, 0))
+    store.put_memory(make_memory("m1", talk))
     failed, came = call(reply=None, outcome="refused"), call()
     never = call(seed=1, reply=None, outcome="timeout")
     for record in (failed, came, replace(came, outcome="invalid"), never):

@@ -62,6 +62,7 @@ def edit_logs(draw: st.DrawFn) -> list[tuple[int, list[EditRecord]]]:
     return log
 
 
+@pytest.mark.heavy
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=edit_logs())
 def test_any_log_reads_back_equal_and_in_order_after_reopening(

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import StoreConflict, StoreError
-from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
-from mgl.llm.calls import CallRecord, Lineage, call_key, note_made_of, note_shown
+from mgl.llm.base import Message, Sampling, TokenUsage
+from mgl.llm.calls import CallRecord, Lineage, note_made_of, note_shown
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import MASK, Gone, Redaction, Rewritten, mask_text
 from mgl.store.lineage import decode_turns, encode_turns, meets
@@ -24,6 +24,7 @@ from mgl.store.owners import RUN, owned_by
 from mgl.store.turns import ReplySources
 from mgl.types import Answer, Conversation, Turn
 from tests.leftovers import left
+from tests.store.conftest import make_call, make_memory
 
 SECRET = "I painted a horsé by the “lake” and told nobody but you."
 TALK = Conversation.from_turns(
@@ -38,10 +39,6 @@ TALK = Conversation.from_turns(
 ONLY_TWO = Redaction(frozenset({1}))
 
 
-def memory(identity: str, talk: Conversation = TALK) -> MemoryRecord:
-    return MemoryRecord(identity, "toy", talk.id, (), "m", {}, 0, 0)
-
-
 def keep(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
     del memory, step, gone
     return Rewritten(log)
@@ -50,19 +47,15 @@ def keep(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone)
 def call(
     prompt: str, reply: str = "ok", *, shows: Sequence[int] | None = (), error: str | None = None
 ) -> CallRecord:
-    request = Request((Message("user", prompt),), sampling=Sampling(seed=7))
-    completion = None if error else Completion(reply, "stop", TokenUsage(10, 2), logprobs=(-0.1,))
     lineage = None if shows is None else Lineage(TALK.id, frozenset(shows))
-    outcome = "refused" if error else "ok"
-    key = call_key("m", request)
-    return CallRecord(key, "", "m", request, completion, outcome, error, 0.5, lineage)  # type: ignore[arg-type]
+    return make_call(prompt, reply, lineage, error=error)
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
     store.put_conversation(TALK)
-    store.put_memory(memory("one"))
-    store.put_memory(memory("two"))
+    store.put_memory(make_memory("one", TALK))
+    store.put_memory(make_memory("two", TALK))
     return store
 
 
@@ -153,7 +146,7 @@ def test_no_answer_or_reply_leads_to_a_deleted_word_in_a_call_of_somebody_else(
     """Who told two conversations the same replays the calls of the first in the second."""
     other = replace(TALK, id="other", name="other")
     filled.put_conversation(other)
-    filled.put_memory(memory("theirs", other))
+    filled.put_memory(make_memory("theirs", other))
     source = other.id if maker == "theirs" else TALK.id
     shown = call("Good morning. Painted?")
     record = replace(shown, lineage=Lineage(source, frozenset({0, 1})))

@@ -72,7 +72,7 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_killed_writer_leaves_whole_chunks_only(path: Path) -> None:
     seen = 0
-    for _ in range(3):
+    for _ in range(2):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
         )

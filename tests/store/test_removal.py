@@ -19,31 +19,20 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import StoreDeleted, StoreError
-from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
-from mgl.llm.calls import CallRecord, Lineage, call_key, note_made_of
+from mgl.llm.calls import note_made_of
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.store.owners import RUN, owned_by
 from mgl.types import Conversation, Document, Source, Turn
 from tests.leftovers import find_left
 from tests.patience import PATIENCE_S
+from tests.store.conftest import make_call, make_memory
 
 SHARED = "They met in Rome and painted the harbour."
 
 
 def make_document(name: str, text: str = "") -> Document:
     return Document.from_text(f"{name}.txt", f"{SHARED} {text or f'The {name} is a secret.'}")
-
-
-def make_memory(source: Source, identity: str, *questions: str) -> MemoryRecord:
-    return MemoryRecord(identity, "toy", source.id, questions, "m", {}, 0, 0)
-
-
-def make_call(prompt: str, reply: str = "ok", lineage: Lineage | None = None) -> CallRecord:
-    request = Request((Message("user", prompt),), sampling=Sampling(seed=7))
-    completion = Completion(reply, "stop", TokenUsage(10, 2))
-    key = call_key("m", request)
-    return CallRecord(key, "", "m", request, completion, "ok", None, 0.5, lineage)
 
 
 def use(store: Store, memory: MemoryRecord, texts: Sequence[str], calls: Sequence[str]) -> None:
@@ -63,7 +52,7 @@ def use(store: Store, memory: MemoryRecord, texts: Sequence[str], calls: Sequenc
 
 def fill(store: Store, source: Source, identity: str, *questions: str) -> MemoryRecord:
     """A memory with a row in every table."""
-    memory = make_memory(source, identity, *questions)
+    memory = make_memory(identity, source, *questions)
     own = f"of {source.name}"
     with owned_by(store.own(memory.id, source.id)):
         if isinstance(source, Document):
@@ -295,7 +284,7 @@ class Growing:
         self._step = 0
         for name in self.words:
             store.put_conversation(Conversation.from_name(name))
-            store.put_memory(make_memory(Conversation.from_name(name), f"mem_{name}"))
+            store.put_memory(make_memory(f"mem_{name}", Conversation.from_name(name)))
 
     def grow(self, turns: int, most: int) -> None:
         for _ in range(turns):

@@ -70,6 +70,20 @@ def migrate_until(count: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> li
         return read_shape(connection)
 
 
+def insert_document(connection: sqlite3.Connection, source: Document) -> None:
+    names, marks = records.DOCUMENT_COLUMNS, records.placeholders(records.DOCUMENT_COLUMNS)
+    row = records.document_row(source)
+    connection.execute(f"INSERT INTO documents ({names}) VALUES ({marks})", row)
+
+
+def insert_memory(connection: sqlite3.Connection, identity: str, kind: str, source: str) -> None:
+    connection.execute(
+        "INSERT INTO memories (id, kind, document_id, questions, model_id, config, chunks, tokens) "
+        "VALUES (?, ?, ?, '[]', 'm', '{}', 0, 0)",
+        (identity, kind, source),
+    )
+
+
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.stem)
 def test_a_store_of_a_released_version_opens_with_all_that_it_held(dump: Path, path: Path) -> None:
     with connect(path) as connection:
@@ -98,18 +112,12 @@ def test_what_was_embedded_before_turns_were_noted_is_made_of_its_turn_or_of_all
     migrate_until(NAMES.index("0019_text_lineage"), path, monkeypatch)
     with connect(path) as connection:
         for number, source in enumerate([talk.transcript, letter]):
-            names, marks = records.DOCUMENT_COLUMNS, records.placeholders(records.DOCUMENT_COLUMNS)
-            row = records.document_row(source)
-            connection.execute(f"INSERT INTO documents ({names}) VALUES ({marks})", row)
+            insert_document(connection, source)
             digest = records.text_digest(source.name)
             connection.execute("INSERT INTO owners VALUES (?, 'mem', ?)", (number, source.id))
             connection.execute("INSERT INTO owned VALUES (?, ?)", (number, digest))
             connection.execute("INSERT INTO token_counts VALUES ('m', ?, 7)", (digest,))
-        connection.execute(
-            "INSERT INTO memories (id, kind, document_id, questions, model_id, config, chunks, "
-            "tokens) VALUES ('mem', 'gam', ?, '[]', 'm', '{}', 0, 0)",
-            (talk.id,),
-        )
+        insert_memory(connection, "mem", "gam", talk.id)
         connection.execute("INSERT INTO indexes VALUES (1, 'mem/turns@e', 1)")
         connection.execute("INSERT INTO indexes VALUES (2, 'mem/topics@e', 1)")
         for number, (text, place) in enumerate([("Hi.", 0), ("Bye.", 1), ("topic", 0)]):
@@ -133,15 +141,9 @@ def test_what_a_baseline_remembered_in_place_of_a_reply_is_read_as_part_of_its_l
     letter = Document.from_text("letter", "Hi.")
     migrate_until(NAMES.index("0020_stand_ins"), path, monkeypatch)
     with connect(path) as connection:
-        names, marks = records.DOCUMENT_COLUMNS, records.placeholders(records.DOCUMENT_COLUMNS)
-        row = records.document_row(letter)
-        connection.execute(f"INSERT INTO documents ({names}) VALUES ({marks})", row)
+        insert_document(connection, letter)
         for kind in ("a-mem", "gam"):
-            connection.execute(
-                "INSERT INTO memories (id, kind, document_id, questions, model_id, config, chunks, "
-                "tokens) VALUES (?, ?, ?, '[]', 'm', '{}', 0, 0)",
-                (kind, kind, letter.id),
-            )
+            insert_memory(connection, kind, kind, letter.id)
             connection.execute("INSERT INTO steps (memory_id, chunk) VALUES (?, 0)", (kind,))
             for op in ("note", "evolve"):
                 connection.execute(
@@ -164,20 +166,6 @@ def test_words_that_were_indexed_before_characters_were_paired_are_indexed_again
         connection.execute("INSERT INTO index_stems VALUES (1, 0, 1, x'00')")
     with Store.open(path) as store:
         assert not LexicalIndex(store, "talk").known
-
-
-@pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))
-def test_migrating_twice_is_migrating_once(
-    count: int, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if count:
-        migrate_until(count, path, monkeypatch)
-    with connect(path) as connection:
-        migrate(connection, path)
-        once = [*connection.iterdump()]
-        assert read_names(connection) == NAMES
-        migrate(connection, path)
-        assert [*connection.iterdump()] == once
 
 
 def test_a_kill_at_any_statement_leaves_whole_migrations(

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import StoreConflict, StoreError
-from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store import EditRecord, Store
 from mgl.types import CONVERSATION, Conversation, Document, Turn
+from tests.store.conftest import make_memory
 
 TALK = Conversation.from_name("diary")
 MEMORY = "m1"
@@ -46,7 +47,7 @@ def diary(store: Store) -> Store:
 
 def with_memory(store: Store) -> Store:
     store.put_conversation(TALK)
-    store.put_memory(MemoryRecord(MEMORY, "toy", TALK.id, (), "toy-model", {}, 0, 0))
+    store.put_memory(make_memory(MEMORY, TALK))
     return store
 
 

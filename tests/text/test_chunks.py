@@ -45,10 +45,6 @@ async def characters(texts: Sequence[str]) -> list[int]:
     return [len(text) for text in texts]
 
 
-async def utf8(texts: Sequence[str]) -> list[int]:
-    return [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-
-
 async def merging(texts: Sequence[str]) -> list[int]:
     """Fewer tokens together than alone, as most tokenizers."""
     return [-(-len(text.encode(errors="replace")) // 3) for text in texts]
@@ -68,7 +64,7 @@ async def windows(text: str, most: int, shared: int, count: Any = words) -> list
 
 
 @given(text=TEXTS, limit=st.integers(4, 40))
-@pytest.mark.parametrize("count", [characters, utf8, clashing])
+@pytest.mark.parametrize("count", [characters, clashing])
 async def test_chunks_are_the_text_and_within_the_limit(text: str, limit: int, count: Any) -> None:
     document, found = Document.from_text("a.txt", text), await chunks(text, limit, count)
     assert "".join(chunk.text for chunk in found) == text

@@ -25,27 +25,26 @@ def word(number: int) -> str:
     return "".join(chr(97 + int(digit)) for digit in f"{number}")
 
 
-COMMON = " said to ".join(f"Ann N{word(number)}" for number in range(12_000))
-PAIRS = " said to ".join(f"N{word(a)} N{word(b)}" for a in range(120) for b in range(120))
+COMMON = " said to ".join(f"Ann N{word(number)}" for number in range(6_000))
+PAIRS = " said to ".join(f"N{word(a)} N{word(b)}" for a in range(80) for b in range(80))
 
 WORK: dict[str, tuple[Callable[[], Any], float]] = {
-    "names on one line": (lambda: find_names("Aa met Bb. " * 24 * KB), 10),
-    "names that share a word": (lambda: find_names(COMMON), 10),
-    "names in pairs": (lambda: find_names(PAIRS), 10),
-    "a list of names": (lambda: find_names("Aa Bb Cc Dd " * 24 * KB), 10),
-    "dots on a line": (lambda: find_names("Ann " + ". " * 128 * KB), 10),
-    "unsaid names": (lambda: find_unsaid("Ann Bob " * 16 * KB, "x"), 10),
-    "a long quote": (lambda: locate("a." * 8 * KB + "zq", "a." * 64 * KB), 10),
-    "an elided quote": (lambda: locate("a.a.… " * 1500 + "q", "a." * 64 * KB), 20),
-    "keys": (lambda: find_private("AKIA" * 192 * KB), 20),
-    "addresses": (lambda: find_private("a@b.org " * 16 * KB), 20),
-    "sentences": (lambda: sentence_spans("A. " * 128 * KB), 10),
-    "short lines": (lambda: markdown_headings("# x\n" * 64 * KB), 10),
+    "names on one line": (lambda: find_names("Aa met Bb. " * 12 * KB), 4),
+    "names in pairs": (lambda: find_names(PAIRS), 4),
+    "a list of names": (lambda: find_names("Aa Bb Cc Dd " * 12 * KB), 4),
+    "dots on a line": (lambda: find_names("Ann " + ". " * 64 * KB), 4),
+    "unsaid names": (lambda: find_unsaid("Ann Bob " * 8 * KB, "x"), 4),
+    "a long quote": (lambda: locate("a." * 4 * KB + "zq", "a." * 32 * KB), 4),
+    "an elided quote": (lambda: locate("a.a.… " * 750 + "q", "a." * 32 * KB), 6),
+    "keys": (lambda: find_private("AKIA" * 96 * KB), 6),
+    "addresses": (lambda: find_private("a@b.org " * 8 * KB), 6),
+    "sentences": (lambda: sentence_spans("A. " * 64 * KB), 4),
+    "short lines": (lambda: markdown_headings("# x\n" * 32 * KB), 4),
     "long headings": (
         lambda: sections(
-            [Heading(n, 1 + (n > 1), "a " * 64 * KB if n < 2 else "b") for n in range(5000)], 5000
+            [Heading(n, 1 + (n > 1), "a " * 64 * KB if n < 2 else "b") for n in range(2500)], 2500
         ),
-        10,
+        4,
     ),
 }
 
@@ -58,9 +57,12 @@ def test_what_takes_no_longer_than_its_text(name: str) -> None:
 
 
 def test_names_that_share_a_word_stay_apart_and_their_places_are_kept() -> None:
-    found = find_names("The " + COMMON)
-    assert len(found) == len({name.name for name in found}) > 10_000
-    assert all(name.spans for name in found)
+    with within_cpu_seconds(4):
+        names = find_names("The " + COMMON)
+    assert len(names) == len({name.name for name in names}) > 5_000
+    assert all(name.spans for name in names)
+    (found,) = find_mentioned("She asked Ann Nb.", [n for n in names if n.name == "Ann Nb"])
+    assert found.name == "Ann Nb"
 
 
 @pytest.mark.parametrize("others", [0, 100, 1000])
@@ -72,16 +74,10 @@ def test_a_name_takes_in_its_short_form_unless_many_share_it(others: int) -> Non
     assert ("Irene" in names["Irene Adler"]) == (others == 0)
 
 
-def test_a_name_is_found_beside_many() -> None:
-    names = find_names(COMMON)
-    (found,) = find_mentioned("She asked Ann Nb.", [n for n in names if n.name == "Ann Nb"])
-    assert found.name == "Ann Nb"
-
-
 def test_times_are_read_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(times, "MOST_EXPRESSIONS", 1000)
-    with within_cpu_seconds(5):
-        assert len(times.time_mentions("May 2 " * 128 * KB, SAID)) == 1000
+    monkeypatch.setattr(times, "MOST_EXPRESSIONS", 200)
+    with within_cpu_seconds(2):
+        assert len(times.time_mentions("May 2 " * 32 * KB, SAID)) == 200
 
 
 def test_every_address_is_private_however_many() -> None:

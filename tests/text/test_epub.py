@@ -59,47 +59,6 @@ def test_a_bare_ampersand_in_a_package(save, make_epub) -> None:
     assert read_document(save("a.epub", data)).text == "It rained."
 
 
-def test_names_that_differ_in_case(save, make_epub) -> None:
-    data = book(make_epub, contents={"one.xhtml": "x"})
-    plain = read_document(save("a.epub", data))
-    data = data.replace(b"OEBPS/one.xhtml", b"OEBPS/ONE.XHTML")
-    data = data.replace(b"OEBPS/toc.ncx", b"oebps/TOC.ncx")
-    other = read_document(save("b.epub", data))
-    assert (other.text, other.sections, other.notes) == (plain.text, plain.sections, ())
-
-
-def test_a_page_that_is_listed_again_is_read_once(save, make_epub) -> None:
-    package = (
-        '<package><manifest><item id="a" href="one.xhtml"/><item id="b" href="./one.xhtml"/>'
-        '<item id="c" href="two.xhtml"/></manifest><spine>'
-        + '<itemref idref="a"/><itemref idref="b"/>' * 1000
-        + '<itemref idref="c"/></spine></package>'
-    )
-    pages = {"one.xhtml": "<p>It rained.</p>", "two.xhtml": "<p>It stopped.</p>"}
-    data = make_epub(pages, extra={"OEBPS/book.opf": package.encode()})
-    document = read_document(save("a.epub", data))
-    assert document.text == "It rained.\n\nIt stopped."
-    assert document.notes == ("pages listed again, read once: 1,999",)
-
-
-def test_an_epub3_table_of_contents(save, make_epub) -> None:
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf"><manifest>'
-        '<item id="n" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>'
-        '<item id="p" href="one.xhtml" media-type="application/xhtml+xml"/>'
-        '</manifest><spine><itemref idref="p"/></spine></package>'
-    )
-    nav = (
-        '<html xmlns="http://www.w3.org/1999/xhtml"><nav><a href="one.xhtml">Rain</a></nav></html>'
-    )
-    data = make_epub(
-        {"one.xhtml": "<p>It rained.</p>"},
-        extra={"OEBPS/book.opf": package.encode(), "OEBPS/nav.xhtml": nav.encode()},
-    )
-    document = read_document(save("a.epub", data))
-    assert [s.label for s in document.sections] == ["Rain"]
-
-
 @pytest.mark.parametrize(
     "extra",
     [
@@ -189,11 +148,7 @@ def test_obfuscated_fonts_do_no_harm(save, make_epub) -> None:
 
 RAIN = {"one.xhtml": "<p>It rained.</p>", "two b.xhtml": "<p>It stopped.</p>"}
 LINKS = '<a href="one.xhtml">Rain&nbsp;1</a><a href="two%20b.xhtml">Sun</a>'
-NAV = (
-    '<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">'
-    '<nav epub:type="page-list"><a href="one.xhtml">7</a><a href="two%20b.xhtml">8</a></nav>'
-    f'<nav epub:type="toc">{LINKS}</nav></html>'
-)
+PAGE_LIST = '<a href="one.xhtml">7</a><a href="two%20b.xhtml">8</a>'
 
 
 def package(*items: str) -> bytes:
@@ -233,12 +188,29 @@ def test_a_package_by_another_path(save, make_epub, path: str) -> None:
     assert "It stopped." in read_document(save("a.epub", data)).text
 
 
-def test_a_list_of_pages_is_no_table_of_contents(save, make_epub) -> None:
+@pytest.mark.parametrize(
+    "navs",
+    [
+        f"<nav>{LINKS}</nav>",
+        f'<nav epub:type="page-list">{PAGE_LIST}</nav><nav epub:type="toc">{LINKS}</nav>',
+    ],
+    ids=["plain", "beside a list of pages"],
+)
+def test_the_table_of_contents_of_an_epub3(save, make_epub, navs: str) -> None:
+    spaces = 'xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"'
+    nav = f"<html {spaces}>{navs}</html>".encode()
     items = ('href="nav.xhtml" properties="nav"', 'href="one.xhtml"', 'href="two%20b.xhtml"')
     opf = package(*items).replace(b'<itemref idref="i0"/>', b"")
-    data = make_epub(RAIN, extra={"OEBPS/book.opf": opf, "OEBPS/nav.xhtml": NAV.encode()})
+    data = make_epub(RAIN, extra={"OEBPS/book.opf": opf, "OEBPS/nav.xhtml": nav})
     document = read_document(save("a.epub", data))
     assert [section.label for section in document.sections] == ["Rain 1", "Sun"]
+
+
+def test_a_page_that_is_listed_again_is_read_once(save, make_epub) -> None:
+    opf = package(*('href="one.xhtml"', 'href="./one.xhtml"') * 1000, 'href="two%20b.xhtml"')
+    document = read_document(save("a.epub", make_epub(RAIN, extra={"OEBPS/book.opf": opf})))
+    assert document.text == "It rained.\n\nIt stopped."
+    assert "pages listed again, read once: 1,999" in document.notes
 
 
 def test_a_page_of_cdata(save, make_epub) -> None:

@@ -65,25 +65,25 @@ def test_what_is_left_open_hides_nothing_else(source: str, text: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("<a " * (64 * KB // 3), id="unclosed tags"),
-        pytest.param('<a b="c' * 20_000, id="unclosed attributes"),
-        pytest.param("<p " + " ".join(f"a{n}=1" for n in range(50_000)) + ">", id="attributes"),
-        pytest.param("<p title='" + "x" * 1024 * KB, id="huge attribute"),
-        pytest.param("<!--" * 64 * KB, id="comments"),
-        pytest.param("<![CDATA[" * 64 * KB, id="sections"),
-        pytest.param("<" * 256 * KB, id="less-than signs"),
-        pytest.param("</a " * 64 * KB, id="unclosed end tags"),
-        pytest.param("<script><!--<script>" * 8 * KB, id="scripts"),
-        pytest.param("&amp;&x;&" * 64 * KB, id="references"),
-        pytest.param("<div>" * 40_000 + "text" + "</div>" * 40_000, id="deep"),
-        pytest.param("<div><b><i>" * 32 * KB, id="deep and left open"),
-        pytest.param("<b><div></b>" * 16 * KB, id="crossed"),
-        pytest.param("<table>" + "x<b>" * 64 * KB, id="in a table"),
-        pytest.param("<h1><div>x" * 32 * KB, id="headings left open"),
+        pytest.param("<a " * (32 * KB // 3), id="unclosed tags"),
+        pytest.param('<a b="c' * 10_000, id="unclosed attributes"),
+        pytest.param("<p " + " ".join(f"a{n}=1" for n in range(25_000)) + ">", id="attributes"),
+        pytest.param("<p title='" + "x" * 512 * KB, id="huge attribute"),
+        pytest.param("<!--" * 32 * KB, id="comments"),
+        pytest.param("<![CDATA[" * 32 * KB, id="sections"),
+        pytest.param("<" * 128 * KB, id="less-than signs"),
+        pytest.param("</a " * 32 * KB, id="unclosed end tags"),
+        pytest.param("<script><!--<script>" * 4 * KB, id="scripts"),
+        pytest.param("&amp;&x;&" * 32 * KB, id="references"),
+        pytest.param("<div>" * 20_000 + "text" + "</div>" * 20_000, id="deep"),
+        pytest.param("<div><b><i>" * 16 * KB, id="deep and left open"),
+        pytest.param("<b><div></b>" * 8 * KB, id="crossed"),
+        pytest.param("<table>" + "x<b>" * 32 * KB, id="in a table"),
+        pytest.param("<h1><div>x" * 16 * KB, id="headings left open"),
     ],
 )
 def test_no_markup_takes_long(source: str) -> None:
-    with within_cpu_seconds(5):
+    with within_cpu_seconds(3):
         shown(source)
 
 
@@ -94,9 +94,10 @@ def test_end_tags_that_close_nothing_are_limited(save) -> None:
     assert caught.value.hint
 
 
-def test_a_page_without_text(save) -> None:
-    with pytest.raises(InputError):
-        read_document(save("a.html", "<html><script>build()</script></html>"))
+@pytest.mark.parametrize("source", ["<html><script>build()</script></html>", "", " ", "<!-- -->"])
+def test_a_page_without_text(source: str) -> None:
+    with pytest.raises(InputError, match="no text"):
+        read_html(source.encode(), "a.html")
 
 
 def test_headings_are_chapters(save) -> None:
@@ -120,12 +121,6 @@ def test_a_wrong_declaration_is_passed_over(save, declared: str) -> None:
     document = read_document(save("a.html", source.encode("cp1252")))
     assert document.text == "Il était une fois une forêt éloignée."
     assert "guessed" in document.notes[0]
-
-
-@pytest.mark.parametrize("source", ["", " ", "<!-- -->"])
-def test_a_page_without_any_element_shows_no_text(source: str) -> None:
-    with pytest.raises(InputError, match="no text"):
-        read_html(source.encode(), "a.html")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
 from mgl.memories.mindgraph.claims import BlockFinder
+from mgl.memories.results import say_answer
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -103,7 +104,7 @@ async def test_a_claim_that_no_sentence_bears_out_is_rejected_and_its_answer_cit
     answer = await memory.answer(RING)
     assert (answer.text, answer.citations) == ("It was sea.", ())
     assert answer.marks == ("unconfirmed",)
-    assert answer.hedged == "Not found in the text; the model's guess: It was sea."
+    assert say_answer(answer) == "Not found in the text; the model's guess: It was sea."
     assert memory.state.nodes == ()
     rows = [(row.op, row.reason) for row in store.edits(memory.id)]
     assert rows == [("reading", None), ("add_node", "not_supported")]

@@ -176,6 +176,7 @@ async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(n
     [
         ("meine Schwester", "Ich sah meine Schwester.", "Meine Schwester ist auch hier."),
         ("Schwester", "Ich sah meine Schwester nicht.", "Meine Schwester ist auch hier."),
+        ("Kollegin", "Kommt Kollegin heute noch vorbei?", "Kollegin kommt leider später."),
         ("ma sœur", "J'ai vu ma sœur.", "Ma sœur aussi."),
         ("моя сестра", "Здесь моя сестра.", "Моя сестра тоже."),
         ("我的姐姐", "我见到了我的姐姐。", "我的姐姐也是。"),
