@@ -37,8 +37,7 @@ from tests.conformance.kinds import (
 
 pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())
-few = settings(max_examples=max(3, settings().max_examples // 5))
-fewest = settings(max_examples=max(2, settings().max_examples // 10))
+few = settings(max_examples=max(2, settings().max_examples // 10))
 
 
 class FailingEngine(CountingEngine):
@@ -132,7 +131,7 @@ async def test_a_finished_build_is_left_as_it_is(case: Case) -> None:
 
 
 @each_case
-@fewest
+@few
 @given(at=st.floats(0, 1, exclude_max=True))
 async def test_what_an_error_interrupts_goes_on_and_asks_nothing_twice(
     case: Case, at: float
@@ -152,7 +151,7 @@ async def test_what_an_error_interrupts_goes_on_and_asks_nothing_twice(
     "case", [case for case in list_cases() if hasattr(case.values[0].kind, "retry_failed")]
 )
 @few
-@given(at=st.integers(2, 30))
+@given(at=st.integers(4, 30))
 async def test_parts_that_failed_are_read_again_and_then_none_is_left(case: Case, at: int) -> None:
     """However often reading them again is interrupted, after ``at`` calls each time."""
     with open_store() as store:
@@ -183,7 +182,7 @@ NEVER_FAIL = {"gam/small", "mindgraph/small"}
 
 
 @each_case
-@fewest
+@few
 @given(said=st.text(max_size=40) | st.sampled_from(["{}", "[]", '{"answer": 1}', "<think>"]))
 async def test_whatever_a_model_says_is_an_answer_or_an_error_with_a_hint(
     case: Case, said: str
@@ -233,7 +232,7 @@ async def test_what_cannot_be_read_is_an_error_with_a_hint(case: Case) -> None:
 
 
 @each_case
-@fewest
+@few
 @given(tokens=st.integers(16, 2000))
 async def test_a_context_of_any_size_is_kept_to_or_too_small(case: Case, tokens: int) -> None:
     with open_store() as store:

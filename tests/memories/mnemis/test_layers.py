@@ -76,5 +76,5 @@ def test_the_speaker_is_under_speaker_alone(
 
 
 def test_categories_of_one_name_are_one() -> None:
-    checked = check(group("Dogs", 0), group("the  dogs", 1, 0), *GOOD[1:])
+    checked = check(group("Dogs", 0), group("the  dogs", 1), *GOOD[1:])
     assert (checked.problems, checked.kept) == ((), GOOD)
