@@ -28,11 +28,10 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points, version
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -220,15 +219,8 @@ def _one_tls_context() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_look_at_packages() -> Iterator[None]:
-    """Entry points are read once for each search path, and versions once: either takes each run of
-    ``mgl eval`` longer than its items do."""
-
-    @cache
-    def find(group: str, _path: tuple[str, ...]) -> EntryPoints:
-        return entry_points(group=group)
-
+    """To read all packages' versions takes each run of ``mgl eval`` longer than its items do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgl.registry.entry_points", lambda group: find(group, (*sys.path,)))
         patch.setattr("mgl.evaluation.runs.provenance.version", cache(version))
         yield
 
@@ -268,12 +260,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def mgl() -> Callable[..., Result]:
-    """The command line in this process: ``mgl("list", "--json")``."""
+    """The command line in this process: ``mgl("list", "--json", code=0)`` has to exit with 0."""
 
-    def run(*arguments: object) -> Result:
+    def run(*arguments: object, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner().invoke(app, words)
         check_hint(words, result.stderr)
+        assert code in (None, result.exit_code), result.output
         return result
 
     return run
@@ -282,6 +275,8 @@ def mgl() -> Callable[..., Result]:
 def check_hint(words: list[str], said: str) -> None:
     """A hint names options of the command that was typed; others only in a command that it quotes
     between backticks."""
+    if "hint: " not in said:
+        return
     command = typer.main.get_command(app)
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
