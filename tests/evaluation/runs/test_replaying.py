@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError
-from mgl.evaluation.runs.folder import PACKED
-from mgl.evaluation.runs.lifecycle import PackingStore, Replay
+from mgl.evaluation.runs.lifecycle import Replay
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.store import Store
 from tests.evaluation.trial import (
     FEW,
     REFUSED,
@@ -110,17 +108,3 @@ def test_an_item_that_failed_and_would_not_now_is_exempt(
     trial.run(tmp_path / "later")
     assert trial.replay(out) == Replay(2 + 1 + 2, (), (f"direct: east/{country}",))
     assert trial.replay(tmp_path / "later") == Replay(5, (), ())
-
-
-def test_a_packed_run_replays_from_its_own_folder(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL, limit=2)
-    with (
-        Store.open(trial.home / "mgl.sqlite") as home,
-        PackingStore.over(home, out / PACKED) as store,
-    ):
-        assert trial.replay(out, store=store) == trial.replay(out)
-    elsewhere = Trial(tmp_path / "elsewhere", trial.data)
-    with pytest.raises(EngineUnavailable):
-        elsewhere.replay(out)
-    with Store.open(out / PACKED) as store:
-        assert elsewhere.replay(out, store=store) == trial.replay(out)
