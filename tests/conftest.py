@@ -31,6 +31,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,14 @@ def _one_tls_context() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         read = cache(httpx.create_ssl_context)
         patch.setattr("httpx._transports.default.create_ssl_context", read)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_look_at_packages() -> Iterator[None]:
+    """To read all packages' versions takes each run of ``mgl eval`` longer than its items do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgl.evaluation.runs.provenance.version", cache(version))
         yield
 
 

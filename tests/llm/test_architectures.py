@@ -14,7 +14,7 @@ import pytest
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.engines.openvino import OpenVinoEngine, import_genai
 from mgl.llm.engines.tokens import find_control
-from tests.llm.decoder import Architecture, Vocabulary, read_vocabulary, write_decoder
+from tests.llm.decoder import Architecture, Vocabulary, write_decoder
 
 pytestmark = pytest.mark.weights
 
@@ -31,11 +31,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 CLOSE = 0.1  # log-probability; the engine rounds activations
-
-
-@pytest.fixture(scope="module")
-def vocabulary(smollm2_weights: Path) -> Vocabulary:
-    return read_vocabulary(smollm2_weights, {3: "<think>", 4: "</think>"})
 
 
 @pytest.mark.parametrize(

@@ -158,24 +158,6 @@ def test_another_server_on_the_port_is_not_the_one_that_starts(
         assert Open.asked == [], "the key was sent to another"
 
 
-def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
-    mgl_home: Path, port: int
-) -> None:
-    with Supervised(mgl_home, plan_of(port, "--child")) as supervised:
-        record = supervised.ready()
-        supervised.process.send_signal(signal.SIGKILL)
-        supervised.process.wait()
-        assert is_ready(record)
-        assert records.list_running(mgl_home) == []
-        (left,) = find_leftovers(mgl_home)
-        assert left.alive == 2
-        assert f"mgl serve stop --port {port}" in left.describe()
-        request_stop(mgl_home, record, patience_s=0.5)
-        assert not is_ready(record)
-    assert processes.find_processes(record.token) == []
-    assert find_leftovers(mgl_home) == []
-
-
 def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:
     with Supervised(mgl_home, plan_of(port, "--load-until", "/never")) as supervised:
         first = supervised.until(lambda one: one.progress != "")

@@ -134,18 +134,6 @@ def test_whatever_is_found_is_a_range_of_the_text(quote: str, text: str, floor: 
         assert floor <= located.score <= 1.0
 
 
-@given(text=st.text(max_size=60))
-def test_folding_leads_back_to_the_original(text: str) -> None:
-    folded = Folded.of(text)
-    assert len(folded.begins) == len(folded.ends) == len(folded.text)
-    position = 0
-    for index in range(len(folded.text)):
-        start, end = folded.original(index, index + 1)
-        assert 0 <= start < end <= len(text)
-        assert start >= position
-        position = start
-
-
 @pytest.mark.parametrize(
     ("typeset", "plain"),
     [

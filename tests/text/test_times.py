@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.text import time_mentions
-from mgl.text.times import Days, shift, stretch
+from mgl.text.times import shift
 from mgl.text.timewords import find_expressions
 
 SAID = datetime(2023, 5, 8, 13, 56)
@@ -62,6 +61,7 @@ summer of 2021 = 2021-06-01/2021-08-31
 two weeks ago = 2023-04-24/2023-04-30
 12 days ago = 2023-04-26
 a few weeks ago = 2023-04-10/2023-04-30
+two decades ago = 2000-01-01/2009-12-31
 twenty-two years ago = 2001-01-01/2001-12-31
 in 3 months = 2023-08-01/2023-08-31
 two days from now = 2023-05-10
@@ -223,26 +223,6 @@ def test_any_words_give_mentions_that_are_in_the_text(parts: list[str], said: da
         assert text[mention.start : mention.end] == mention.expression
         assert mention.begin <= mention.until
         end = mention.end
-
-
-@given(days)
-def test_a_stretch_holds_its_day_and_begins_where_the_unit_does(day: date) -> None:
-    for unit in ("day", "week", "month", "year", "decade"):
-        found = stretch(day, unit)
-        assert found.first <= day <= found.last
-        assert stretch(found.first, unit) == stretch(found.last, unit) == found
-    assert stretch(day, "week").first.weekday() == 0
-    assert stretch(day, "weekend").first.weekday() == 5
-
-
-@given(days, st.integers(0, 400), st.integers(1, 6))
-def test_parts_lie_within_and_meet(day: date, length: int, parts: int) -> None:
-    whole = Days(day, day + timedelta(length))
-    pieces = [whole.part(number, parts) for number in range(parts)]
-    assert pieces[0].first == whole.first
-    assert pieces[-1].last == whole.last
-    if length + 1 >= parts:
-        assert all(after.first - before.last == timedelta(1) for before, after in pairwise(pieces))
 
 
 def test_a_month_away_is_in_the_month() -> None:
