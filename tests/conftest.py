@@ -349,8 +349,12 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 
 @pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The script of axe, a checker of accessibility, as the lock in tests/web pins it."""
+def axe(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe, a checker of accessibility, as the lock in tests/web pins it.
+
+    It is not fetched where there is no tab to run it in.
+    """
+    del tab
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm on this machine")

@@ -382,6 +382,13 @@ async def test_a_turn_of_next_year_swallows_no_later_ones(http: Client) -> None:
     assert len({*others}) == 1
 
 
+async def test_a_question_of_no_calendar_is_refused(http: Client) -> None:
+    await http.append(ZEBRA)
+    sent = {"question": "Where last week?", "asked_at": BAD_TIMES[0]}
+    answer = await http.post("/api/memories/diary/ask", json=sent)
+    assert answer.status_code == 400
+
+
 # Lone surrogates
 
 

@@ -37,6 +37,7 @@ Steps = st.lists(
 )
 
 
+@pytest.mark.heavy
 @given(Steps)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_two_tenants_never_see_each_other(monkeypatch: pytest.MonkeyPatch, steps: Any) -> None:

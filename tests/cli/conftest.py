@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from typer.testing import CliRunner, Result
 
 from mgl import processes
 from mgl.cli.app import app
+from mgl.openai.detached import Kind, stop_detached
 from tests.cli.server import Server, story
 from tests.evaluation.trial import plugin, trial
+from tests.serving import conftest as serving
 
 __all__ = ["plugin", "trial"]
 
@@ -58,3 +61,11 @@ def mgl_leaving(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mgl]:
     yield run
     for each in begun:
         each.end(patience_s=0.0)
+
+
+@contextmanager
+def free_port(kind: Kind) -> Iterator[int]:
+    """A free port, on which nothing that was detached as this kind runs any more in the end."""
+    number = serving.free_port()
+    yield number
+    stop_detached(kind, number)

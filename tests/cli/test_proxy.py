@@ -12,9 +12,8 @@ import httpx
 import pytest
 
 from mgl import processes
-from tests.cli.conftest import SERVED, Mgl
+from tests.cli.conftest import SERVED, Mgl, free_port
 from tests.cli.server import Server
-from tests.cli.shell import free_port
 from tests.patience import PATIENCE_S
 
 

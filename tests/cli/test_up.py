@@ -19,9 +19,8 @@ import psutil
 import pytest
 
 from mgl.errors import EngineUnavailable, ResourceError, install_hint
-from tests.cli.conftest import SERVED, Mgl
+from tests.cli.conftest import SERVED, Mgl, free_port
 from tests.cli.server import Server
-from tests.cli.shell import free_port
 from tests.leftovers import find_left
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.supervised import hear_signals

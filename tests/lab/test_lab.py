@@ -13,7 +13,7 @@ import pytest
 import mgl
 from mgl.errors import InputError, ReplyInvalid, StoreError, UsageError
 from mgl.lab import Lab
-from mgl.lab.model import ModelChoice, OwnModels
+from mgl.lab.model import ModelChoice, NoModel, OwnModels
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
@@ -151,6 +151,13 @@ def test_a_server_may_run_a_profile_made_for_this_process(tmp_path: Path) -> Non
     choice = ModelChoice("smollm2-135m", base_url="http://x/v1", api_key="sesame")
     assert choice.engine_for(choice.load_profile(tmp_path)) == "openai"
     assert "sesame" not in repr(choice)
+
+
+async def test_without_a_model_every_call_is_refused() -> None:
+    model = NoModel("m")
+    for call in (model.complete, model.count_tokens, model.count_prompt_tokens):
+        with pytest.raises(UsageError):
+            await call([])
 
 
 def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:

@@ -305,7 +305,7 @@ def test_a_talk_is_read_by_many_threads_while_turns_are_added(
 @pytest.mark.parametrize("unit", ["one day ago ", "a" * 64, "Ann Bob of ", "word. ", "\n"])
 def test_a_large_turn_is_searched_and_asks(lab: Lab, unit: str) -> None:
     talk = lab.talk("diary", preset="small")
-    large = "x" + unit * ((1 << 19) // len(unit)) + "x"
+    large = "x" + unit * ((1 << 17) // len(unit)) + "x"
     talk.add([Turn("", "Ann", "The horse is called Star."), Turn("", "Bo", large)])
     with within_cpu_seconds(15):
         assert "1" in [found.node_id for found in talk.search("What is the horse called?")]
