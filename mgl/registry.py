@@ -13,8 +13,10 @@ that stand in for them with preset small.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -134,5 +136,10 @@ def load(kind: str, name: str) -> Any:
 
 
 def _targets(kind: str) -> dict[str, str]:
-    found = {entry.name: entry.value for entry in entry_points(group=_GROUPS[kind])}
-    return {**found, **_SHIPPED[kind]}
+    return {**_find_entries(_GROUPS[kind], (*sys.path,)), **_SHIPPED[kind]}
+
+
+@cache
+def _find_entries(group: str, _path: tuple[str, ...]) -> dict[str, str]:
+    """What installed packages register; their metadata is read once for each search path."""
+    return {entry.name: entry.value for entry in entry_points(group=group)}

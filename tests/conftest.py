@@ -31,6 +31,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,14 @@ def _one_tls_context() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_look_at_packages() -> Iterator[None]:
+    """To read all packages' versions takes each run of ``mgl eval`` longer than its items do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgl.evaluation.runs.provenance.version", cache(version))
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """SIGINT interrupts, even where the tests run in the background and ignore it."""
@@ -251,12 +260,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def mgl() -> Callable[..., Result]:
-    """The command line in this process: ``mgl("list", "--json")``."""
+    """The command line in this process: ``mgl("list", "--json", code=0)`` has to exit with 0."""
 
-    def run(*arguments: object) -> Result:
+    def run(*arguments: object, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner().invoke(app, words)
         check_hint(words, result.stderr)
+        assert code in (None, result.exit_code), result.output
         return result
 
     return run
@@ -265,6 +275,8 @@ def mgl() -> Callable[..., Result]:
 def check_hint(words: list[str], said: str) -> None:
     """A hint names options of the command that was typed; others only in a command that it quotes
     between backticks."""
+    if "hint: " not in said:
+        return
     command = typer.main.get_command(app)
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)

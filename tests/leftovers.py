@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 
@@ -39,6 +42,14 @@ def find_left(folder: Path, texts: Iterable[str]) -> dict[str, set[str]]:
             if any(form in held for form in written):
                 found.setdefault(text, set()).add(path.relative_to(folder).as_posix())
     return found
+
+
+def keep_vectors(memory: Any) -> WordEmbedder:
+    """Have the store keep the vectors of what a memory embeds from now on."""
+    embedder = WordEmbedder()
+    cached = CachedEmbedder(embedder, memory._tools.store)
+    memory._tools = replace(memory._tools, embedder=cached)
+    return embedder
 
 
 def find_kept(store: Store, embedder: WordEmbedder) -> set[str]:

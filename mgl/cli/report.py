@@ -51,6 +51,7 @@ def report(
         load_references().values(),
         load_suites().values(),
         prices=dict(map(_read_price, price or ())),
+        with_plots=out is not None and out.suffix == ".html",
     )
     if out is None:
         if answers is None:

@@ -1,4 +1,4 @@
-"""The language that a question is asked in, and what mgl itself says of its answer in it.
+"""The language of a text, and what mgl itself says of an answer in the language of its question.
 
     >>> find_language("Wo wohnt mein Bruder jetzt?"), find_language("Who is König?")
     ('de', 'en')
@@ -75,10 +75,10 @@ def find_phrases(text: str) -> Phrases:
     return PHRASES.get(find_language(text), ENGLISH)
 
 
-def find_language(text: str) -> str:
-    """The language of a short text, by its ISO 639-1 code; ``en`` where that is not sure."""
+def find_language(text: str, unsure: str = "en") -> str:
+    """The language of a text, by its ISO 639-1 code; ``unsure`` where it cannot be told."""
     language, probability = _identifier().classify(text)
-    return str(language) if probability >= _SURE else "en"
+    return str(language) if probability >= _SURE else unsure
 
 
 @cache

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from functools import lru_cache
 from math import fsum
 from typing import Final
@@ -34,7 +34,6 @@ _NO_NAMES: Final = frozenset(
 )
 FEW: Final = 3
 MOST_REPEATED: Final = 3
-LANGUAGE_SHARE: Final = 0.25
 _FEW_WORDS: Final = frozenset(
     "a an the and or but of in on at to for with from by as is are was were be been am it its "
     "this that these those i me my mine we us our you your he him his he she her they them their "
@@ -111,25 +110,6 @@ def share_told(text: str, source: str) -> float:
     """The share of a text's telling words that a source has, by their stems; 1 for one of none."""
     words = find_telling(text)
     return len(words & find_telling(source)) / len(words) if words else 1.0
-
-
-def find_plain_words(text: str) -> set[str]:
-    """Find the words of a text that are written small, so no names: most of them say little, and
-    every text of a language has them."""
-    words = _WORD.findall(pair_characters(plain_text(text)))
-    return {word for word in words if word[0].isalpha() and not word[0].isupper()}
-
-
-def shares_language(text: str, known: Set[str]) -> bool:
-    """Whether a text is in the language of a longer one, whose plain words are ``known``: it has a
-    quarter of its own among them.
-
-    >>> known = find_plain_words("He told the old man that the ring was lost at sea.")
-    >>> shares_language("Who lost the ring?", known), shares_language("Wer verlor ihn?", known)
-    (True, False)
-    """
-    words = find_plain_words(text)
-    return len(words & known) >= LANGUAGE_SHARE * len(words)
 
 
 def find_telling(text: str) -> set[str]:

@@ -16,9 +16,8 @@ from mgl.api.limits import Limits
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.lab.workplace import Workplace
-from tests.api.conftest import MEMORY, connect, open_server
+from tests.api.conftest import HORSE, MEMORY, Client, open_server
 from tests.api.requests import requests
-from tests.api.test_rest import HORSE, append, finish
 
 DESCRIBED = describe(ALL)
 NAMES = {
@@ -42,14 +41,11 @@ def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> 
 async def play(home: Path, sent: list[Any]) -> None:
     async with (
         open_server(home, limits=Limits(0), native_tools=True) as served,
-        connect(served) as http,
+        Client(served) as http,
     ):
-        await append(http, HORSE, "It rains")
-        turns = {"turns": [{"text": HORSE}], "memory": "mnemis"}
-        await http.post("/api/conversations/trip/turns", json=turns)
-        book = b"Ann met Bo. Bo met Cy."
-        job = await http.post("/api/documents", params={"name": "book.txt"}, content=book)
-        await finish(http, job.json()["id"])
+        await http.append(HORSE, "It rains")
+        await http.append(HORSE, name="trip", memory="mnemis")
+        await http.read("Ann met Bo. Bo met Cy.", "book.txt")
         for method, path, body, options in sent:
             if path == "/v1/chat/completions":
                 body = complete_chat(body)

@@ -21,8 +21,7 @@ from mgl.lab.talk import Talk
 from mgl.models import shipped
 from mgl.openai.errors import OverLimit
 from mgl.openai.listening import read_limited
-from tests.api.conftest import MEMORY, Serve, Served, open_server
-from tests.patience import PATIENCE_S
+from tests.api.conftest import HORSE, MEMORY, Client, Serve, Served, open_server
 from tests.privileges import no_umask, shared_paths
 
 MODELS = "/v1/models"
@@ -35,21 +34,20 @@ async def get(served: Served, path: str = MODELS, **headers: str) -> httpx.Respo
         return await http.get(path)
 
 
-async def test_it_listens_on_this_machine_and_wants_its_key(serve: Serve) -> None:
-    async with serve() as served:
-        assert served.root.startswith("http://127.0.0.1:")
-        assert (await get(served)).status_code == 200
-        for right in (f"bearer {served.key}", f"BEARER {served.key}", f"Bearer  {served.key}"):
-            assert (await get(served, Authorization=right)).status_code == 200
-        for wrong in (
-            *("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]),
-            *(served.key, f"Basic {served.key}", f"Bearer: {served.key}", f"Bearer{served.key}"),
-        ):
-            assert (await get(served, Authorization=wrong)).status_code == 401
-        for name in ("key", "api_key", "access_token", "token", "authorization"):
-            path = f"{MODELS}?{name}={served.key}"
-            assert (await get(served, path, Authorization="")).status_code == 401
-        assert (await get(served, "/health", Authorization="")).json() == {"status": "ok"}
+async def test_it_listens_on_this_machine_and_wants_its_key(served: Served) -> None:
+    assert served.root.startswith("http://127.0.0.1:")
+    assert (await get(served)).status_code == 200
+    for right in (f"bearer {served.key}", f"BEARER {served.key}", f"Bearer  {served.key}"):
+        assert (await get(served, Authorization=right)).status_code == 200
+    for wrong in (
+        *("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]),
+        *(served.key, f"Basic {served.key}", f"Bearer: {served.key}", f"Bearer{served.key}"),
+    ):
+        assert (await get(served, Authorization=wrong)).status_code == 401
+    for name in ("key", "api_key", "access_token", "token", "authorization"):
+        path = f"{MODELS}?{name}={served.key}"
+        assert (await get(served, path, Authorization="")).status_code == 401
+    assert (await get(served, "/health", Authorization="")).json() == {"status": "ok"}
 
 
 ANOTHER_SITE = [
@@ -62,13 +60,12 @@ ANOTHER_SITE = [
 ]
 
 
-async def test_a_page_of_another_site_is_refused(serve: Serve) -> None:
+async def test_a_page_of_another_site_is_refused(served: Served) -> None:
     """A name that was rebound to 127.0.0.1, and a page that asks across origins, key or not."""
-    async with serve() as served:
-        for headers, path in product(ANOTHER_SITE, (MODELS, "/health")):
-            answer = await get(served, path, **headers)
-            assert answer.status_code == 401, headers
-            assert not [name for name in answer.headers if name.startswith("access-control")]
+    for headers, path in product(ANOTHER_SITE, (MODELS, "/health")):
+        answer = await get(served, path, **headers)
+        assert answer.status_code == 401, headers
+        assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 async def test_no_browser_is_allowed_to_read_across_origins(serve: Serve) -> None:
@@ -90,11 +87,10 @@ def test_another_host_wants_a_key_of_ones_own() -> None:
             check_host(host, has_own_key=False)
 
 
-async def test_a_server_for_all_is_asked_by_address_and_by_no_foreign_name(serve: Serve) -> None:
-    async with serve() as served:
-        served.host = "0.0.0.0"
-        assert (await get(served, Host="192.168.1.5:80")).status_code == 200
-        assert (await get(served, Host="evil.example")).status_code == 401
+async def test_a_server_for_all_is_asked_by_address_and_by_no_foreign_name(served: Served) -> None:
+    served.host = "0.0.0.0"
+    assert (await get(served, Host="192.168.1.5:80")).status_code == 200
+    assert (await get(served, Host="evil.example")).status_code == 401
 
 
 async def test_a_body_is_read_up_to_its_limit(serve: Serve) -> None:
@@ -133,12 +129,11 @@ async def test_a_tenant_that_asks_too_often_waits_and_others_do_not(serve: Serve
         assert (await get(served, Authorization=f"Bearer {ann}")).status_code == 200
 
 
-async def test_wrong_keys_are_counted_apart(serve: Serve) -> None:
-    async with serve() as served:
-        served._wrong = Bucket(2)
-        found = [(await get(served, Authorization="Bearer no")).status_code for _ in range(3)]
-        assert found == [401, 401, 429]
-        assert (await get(served)).status_code == 200
+async def test_wrong_keys_are_counted_apart(served: Served) -> None:
+    served._wrong = Bucket(2)
+    found = [(await get(served, Authorization="Bearer no")).status_code for _ in range(3)]
+    assert found == [401, 401, 429]
+    assert (await get(served)).status_code == 200
 
 
 def test_a_bucket_fills_again() -> None:
@@ -199,29 +194,27 @@ def fail(*_: Any, **__: Any) -> Any:
 
 
 async def test_a_fault_has_an_id_that_the_log_has_and_tells_no_words_or_keys(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    served: Served,
+    http: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with serve() as served:
-        key = {"Authorization": f"Bearer {served.key}"}
-        async with httpx.AsyncClient(base_url=served.root, headers=key, timeout=PATIENCE_S) as http:
-            said = {"turns": [{"text": SECRET}]}
-            await http.post("/api/conversations/diary/turns", json=said)
-            monkeypatch.setattr(Memories, "list_all", fail)
-            monkeypatch.setattr(Talk, "respond", fail)
-            monkeypatch.setattr(Talk, "aanswer", fail)
-            asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
-            events = {"accept": "text/event-stream"}
-            question = {"question": SECRET}
-            answers = [
-                await http.get("/api/memories"),
-                await http.post("/v1/chat/completions", json=asked),
-                await http.post("/v1/chat/completions", json={**asked, "stream": True}),
-                await http.post("/api/memories/diary/ask", json=question),
-                await http.post("/api/memories/diary/ask", json=question, headers=events),
-            ]
-            monkeypatch.setattr(served, "open_tenant", fail)
-            answers.append(await http.get("/v1/models"))
-            fine = await http.get("/health")
+    await http.append(SECRET)
+    for part, name in ((Memories, "list_all"), (Talk, "respond"), (Talk, "aanswer")):
+        monkeypatch.setattr(part, name, fail)
+    asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
+    events = {"accept": "text/event-stream"}
+    question = {"question": SECRET}
+    answers = [
+        await http.get("/api/memories"),
+        await http.post("/v1/chat/completions", json=asked),
+        await http.post("/v1/chat/completions", json={**asked, "stream": True}),
+        await http.post("/api/memories/diary/ask", json=question),
+        await http.post("/api/memories/diary/ask", json=question, headers=events),
+    ]
+    monkeypatch.setattr(served, "open_tenant", fail)
+    answers.append(await http.get("/v1/models"))
+    fine = await http.get("/health")
     assert [answer.status_code for answer in answers] == [500] * 6
     for answer in answers:
         error = answer.json()["error"]
@@ -234,11 +227,10 @@ async def test_a_fault_has_an_id_that_the_log_has_and_tells_no_words_or_keys(
     assert served.key not in caplog.text
 
 
-async def test_what_is_refused_has_an_id_as_well(serve: Serve) -> None:
-    async with serve() as served:
-        for answer in (await get(served, Authorization=""), await get(served, "/none")):
-            assert answer.headers["x-request-id"].startswith("req_")
-            assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
+async def test_what_is_refused_has_an_id_as_well(served: Served) -> None:
+    for answer in (await get(served, Authorization=""), await get(served, "/none")):
+        assert answer.headers["x-request-id"].startswith("req_")
+        assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_nothing_that_a_server_keeps_is_other_users(
@@ -250,13 +242,10 @@ async def test_nothing_that_a_server_keeps_is_other_users(
         shipped.home()
         async with open_server(home, tenants=["ann"]) as served:
             for key in (served.key, Keys.open(home).add("ann")):
-                given = {"Authorization": f"Bearer {key}"}
-                async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
-                    said = {"turns": [{"text": "My horse is called Star"}]}
-                    await http.post("/api/conversations/diary/turns", json=said)
-                    asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
-                    await http.post("/v1/chat/completions", json=asked)
-                    await http.post("/api/documents?name=a.txt", content=b"P1 met P2.")
+                async with Client(served, key) as http:
+                    await http.append(HORSE)
+                    await http.chat("Hello")
+                    await http.upload("P1 met P2.")
             kept = {path.name for path in home.rglob("*")}
             assert shared_paths(tmp_path / "made") == []
     assert {"keys.json", "mgl.sqlite", "mgl.sqlite-wal", "jobs", "tenants"} <= kept

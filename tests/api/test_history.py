@@ -21,11 +21,11 @@ def talk(*texts: str) -> list[Said]:
     ]
 
 
-USER = [Said("user", "ok")]
+USER, USER_C = [Said("user", "ok")], [Said("user", "c")]
 
 
 @pytest.mark.parametrize(
-    ("stored", "sent", "fresh"),
+    ("stored", "sent", "found"),
     [
         ([], talk("hi"), ["hi"]),
         ([], talk("hi", "hello", "who?"), ["hi", "hello", "who?"]),
@@ -45,29 +45,24 @@ USER = [Said("user", "ok")]
         (talk("a", "b", "-c", "d"), talk("a", "b", "x", "d", "e"), ["x", "e"]),
         (talk("a", "b", "c", "-d"), talk("a", "b", "c", "d", "e"), ["e"]),
         (talk("-a"), talk("a"), ["a"]),  # said anew
+        (talk("a", "b", "c"), talk("a", "b", "c"), 2),  # a request that failed comes again
+        (talk("a", "b", "c"), USER_C, 2),
+        (talk("a", "b", "c", "d"), talk("a", "b", "c"), 2),  # a reply that was lost is given again
+        (talk("a", "b"), talk("a"), 0),
+        (talk("a", "b", "c", "d", "new", "e"), talk("a", "b", "new"), 4),
+        (talk("a", "b", "c", "d", "new"), talk("a", "b", "new"), 4),
     ],
 )
-def test_what_follows_is_new(stored: list[Said], sent: list[Said], fresh: list[str]) -> None:
-    found = find_news(stored, sent)
-    assert [sent[place].what for place in found.fresh] == fresh
-    assert found.asked is None
-
-
-def test_a_request_that_failed_is_not_taken_in_again() -> None:
-    stored = talk("a", "b", "c")
-    assert find_news(stored, talk("a", "b", "c")) == News((), 2)
-    assert find_news(stored, talk("c")) == News((), 2)
-
-
-def test_a_reply_that_was_lost_is_given_again() -> None:
-    assert find_news(talk("a", "b", "c", "d"), talk("a", "b", "c")) == News((), 2)
-    assert find_news(talk("a", "b"), talk("a")) == News((), 0)
-
-
-def test_so_is_that_to_an_edited_message() -> None:
-    stored = [*talk("a", "b", "c", "d"), *talk("new", "e")]
-    assert find_news(stored, talk("a", "b", "new")) == News((), 4)
-    assert find_news(stored[:-1], talk("a", "b", "new")) == News((), 4)
+def test_what_follows_is_new_and_what_is_known_is_asked(
+    stored: list[Said], sent: list[Said], found: list[str] | int
+) -> None:
+    """The texts that are new, or the place of the stored turn that is asked again."""
+    if isinstance(found, int):
+        assert find_news(stored, sent) == News((), found)
+        return
+    news = find_news(stored, sent)
+    assert [sent[place].what for place in news.fresh] == found
+    assert news.asked is None
 
 
 def test_tool_calls_and_their_results_are_no_part_of_a_talk() -> None:

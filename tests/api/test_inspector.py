@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ import pytest
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
-from tests.api.conftest import Serve, Served, connect
-from tests.api.test_rest import HORSE, finish
+from tests.api.conftest import HORSE, Client, Serve, Served, Site, open_beside
 from tests.cli.server import story
 from tests.web.browser import led
 from tests.web.tab import Tab
-from tests.web.test_axe import FIND
+from tests.web.test_axe import FIND, check_axe
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
 NO_SERVER = "The server does not answer. Is `mgl up` still running?"
@@ -61,70 +59,56 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
         assert elsewhere.status_code == 401
 
 
-async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        given = await http.post(
-            "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
-        )
-        page = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        edits = (await http.get(f"{page}/log")).json()["edits"]
-        edit = next(each for each in edits if each["op"] == "add_node")
-        assert (edit["outcome"], edit["quote"]) == ("applied", "P0 met P1.")
-        call = (await http.get(f"{page}/calls/{edit['call_key']}")).json()
-        assert call["outcome"] == "ok"
-        assert "P0 met P1." in call["reply"]
-        assert "P0 met P1." in call["messages"][-1]["content"]
-        calls = (await http.get(f"{page}/calls")).json()["calls"]
-        assert call["key"] in {each["key"] for each in calls}
-        assert (await http.get(f"{page}/calls/none")).status_code == 404
-        (memory,) = (await http.get("/api/memories")).json()["memories"]
-        assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
+async def test_an_edit_leads_to_the_call_that_proposed_it(paper: Client) -> None:
+    page = f"/api/memories/{(await paper.read(story(8)))['memory_id']}"
+    edits = (await paper.get(f"{page}/log")).json()["edits"]
+    edit = next(each for each in edits if each["op"] == "add_node")
+    assert (edit["outcome"], edit["quote"]) == ("applied", "P0 met P1.")
+    call = (await paper.get(f"{page}/calls/{edit['call_key']}")).json()
+    assert call["outcome"] == "ok"
+    assert "P0 met P1." in call["reply"]
+    assert "P0 met P1." in call["messages"][-1]["content"]
+    calls = (await paper.get(f"{page}/calls")).json()["calls"]
+    assert call["key"] in {each["key"] for each in calls}
+    assert (await paper.get(f"{page}/calls/none")).status_code == 404
+    (memory,) = await paper.memories()
+    assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
 
 
-async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        trace = "/api/memories/diary/trace"
-        asked = {"question": "What is the horse called?"}
-        answer = (await http.post("/api/memories/diary/ask", json=asked)).json()
-        await http.post("/api/memories/diary/ask", json={"question": "Why did it rain?"})
-        traced = (await http.get(trace, params=asked)).json()
-        assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
-        assert len(traced["calls"]) == answer["usage"]["calls"]
-        assert HORSE in traced["calls"][0]["reply"]
-        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
-        said = [{"role": "user", "content": "I sold the cart"}]
-        reply = (await http.post("/v1/chat/completions", json={**sent, "messages": said})).json()
-        turn, own = (reply["choices"][0]["message"][name] for name in ("turn", "reply"))
-        traced = (await http.get(trace, params={"turn": own})).json()
-        assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
-        text = reply["choices"][0]["message"]["content"]
-        (called,) = traced["calls"]
-        assert text in called["reply"]
-        assert "I sold the cart" in called["messages"][-1]["content"]
-        for wanted, status in (
-            ({"turn": turn}, 404),
-            ({"question": "Who?"}, 404),
-            ({}, 404),
-            ({"question": "", "turn": ""}, 404),
-        ):
-            refused = await http.get(trace, params=wanted)
-            assert refused.status_code == status, refused.text
+async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(
+    served: Served, http: Client
+) -> None:
+    await tell(served)
+    trace = "/api/memories/diary/trace"
+    asked = {"question": "What is the horse called?"}
+    answer = await http.ask("diary", **asked)
+    await http.ask("diary", "Why did it rain?")
+    traced = (await http.get(trace, params=asked)).json()
+    assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
+    assert len(traced["calls"]) == answer["usage"]["calls"]
+    assert HORSE in traced["calls"][0]["reply"]
+    reply = await http.chat("I sold the cart")
+    turn, own = reply["turn"], reply["reply"]
+    traced = (await http.get(trace, params={"turn": own})).json()
+    assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
+    (called,) = traced["calls"]
+    assert reply["content"] in called["reply"]
+    assert "I sold the cart" in called["messages"][-1]["content"]
+    for wanted in ({"turn": turn}, {"question": "Who?"}, {}, {"question": "", "turn": ""}):
+        refused = await http.get(trace, params=wanted)
+        assert refused.status_code == 404, refused.text
 
 
-async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        asked = {"question": "Who met P2?"}
-        answer = (await http.post(f"{source}/ask", json=asked)).json()
-        source = f"/api/memories/{answer['memory_id']}"
-        traced = (await http.get(f"{source}/trace", params=asked)).json()
-        places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
-        assert places == answer["retrieved"] != []
-        assert traced["calls"]
-        refused = await http.get(f"{source}/trace", params={"turn": "1"})
-        assert refused.status_code == 404
+async def test_a_trace_of_a_document_has_its_passages(http: Client) -> None:
+    asked = {"question": "Who met P2?"}
+    answer = await http.ask((await http.read(story(8)))["memory_id"], **asked)
+    source = f"/api/memories/{answer['memory_id']}"
+    traced = (await http.get(f"{source}/trace", params=asked)).json()
+    places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
+    assert places == answer["retrieved"] != []
+    assert traced["calls"]
+    refused = await http.get(f"{source}/trace", params={"turn": "1"})
+    assert refused.status_code == 404
 
 
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
@@ -139,7 +123,7 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
         {"speaker": who, "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
         for who, day, text in said
     ]
-    async with connect(served) as http:
+    async with Client(served) as http:
         lines = "\n".join(map(json.dumps, turns))
         await http.post(f"/api/conversations/{name}/file", params={"memory": memory}, content=lines)
     memories = (await served.open_tenant(OWNER)).memories
@@ -147,14 +131,9 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
 
 
 @pytest.mark.browser
-async def test_a_reader_finds_asks_and_corrects_a_memory(serve: Serve, tab: Tab) -> None:
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_read, tab, served.root, served.key)
-
-
-def _read(tab: Tab, root: str, key: str) -> None:
-    _enter(tab, root, key)
+def test_a_reader_finds_asks_and_corrects_a_memory(site: Site, tab: Tab) -> None:
+    site.do(tell, site.served)
+    _enter(tab, site.root, site.key)
     tab.run("document.querySelector('tbody a').click()")
     tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
     assert ATTACK in tab.run("document.querySelector('#text').textContent")
@@ -170,7 +149,7 @@ def _read(tab: Tab, root: str, key: str) -> None:
     _trace(tab)
     _correct(tab)
     _say(tab, "I sold the cart")
-    _begin(tab, f"{root}/inspect/")
+    _begin(tab, f"{site.root}/inspect/")
 
 
 def _trace(tab: Tab) -> None:
@@ -202,24 +181,13 @@ def _enter(tab: Tab, root: str, key: str) -> None:
 
 
 @pytest.mark.browser
-async def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
-    serve: Serve, tab: Tab, axe: str
+def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
+    site: Site, tab: Tab, axe: str
 ) -> None:
     """By the keyboard alone."""
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
-        async with connect(served) as http:
-            exported = (await http.get("/api/memories/diary/export")).json()
-        assert exported["forgotten"] == ["L1", "L4"]
-        said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
-        assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
-        assert HORSE not in json.dumps(exported)
-
-
-def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
-    tab.unlock(root, key)
-    tab.show(f"{root}/inspect/memory?id=diary", size=(390, 844), dark=True)
+    site.do(tell, site.served)
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/memory?id=diary", size=(390, 844), dark=True)
     tab.run(f"{axe}; 0")
     tools = "document.querySelectorAll('.aside > button')"
     times = [each[:5] for each in tab.run(f"[...{tools}].map((e) => e.parentElement.textContent)")]
@@ -243,33 +211,59 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
     today = "new Date().toLocaleDateString('en-GB', { dateStyle: 'medium' })"
     assert marked == f"corrected {tab.run(today)}"
     assert "forgotten" not in tab.run("document.querySelector('#text').textContent")
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
+    check_axe(tab, axe)
     tab.run(f"{tools}[3].click()")
     tab.run("document.querySelectorAll('.tools:not([hidden]) button')[1].click()")
     said = tab.wait("document.querySelector('.tools:not([hidden]) p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
     renewed(tab, "document.activeElement.click()")
     assert tab.run("document.querySelector('#text').textContent").count("forgotten") == 1
+    exported = site.do(site.http.get, "/api/memories/diary/export").json()
+    assert exported["forgotten"] == ["L1", "L4"]
+    said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
+    assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
+    assert HORSE not in json.dumps(exported)
 
 
 @pytest.mark.browser
-async def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
-    serve: Serve, tab: Tab, axe: str, tmp_path: Path
+def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
+    paper_site: Site, tab: Tab, axe: str, tmp_path: Path
 ) -> None:
+    """Add both, read the document once more after it was refused, and give it another name."""
+    site = paper_site
     book, chat = tmp_path / "b ü.txt", tmp_path / "talk.jsonl"
     book.write_text(story(8), encoding="utf-8")
     chat.write_text(json.dumps({"speaker": "Ann", "text": HORSE}))
-    async with serve(preset="paper") as served, connect(served) as http:
-        await asyncio.to_thread(_add, tab, served.root, served.key, axe, [book, chat])
-        listed = (await http.get("/api/memories")).json()["memories"]
-        assert {each["document"] for each in listed} == {"talk", "My book"}
-        jobs = (await served.open_tenant(OWNER)).jobs
-        await jobs._turn.acquire()  # so that the next one waits
-        (tmp_path / "c.md").write_text("P1 met P2.")
-        await asyncio.to_thread(_cancel, tab, served.root, tmp_path / "c.md")
-        assert jobs.list_all()[0].state == "cancelled"
-        jobs._turn.release()
+    tab.unlock(site.root, site.key)
+    tab.run(f"{axe}; 0")
+    _choose_files(tab, [book, chat])
+    rows = "document.querySelector('tbody')?.innerText ?? ''"
+    tab.wait(f"({rows}).includes('talk') && ({rows}).includes('b ü.txt')")
+    tab.wait("document.querySelectorAll('#jobs a').length == 2")
+    assert "1 turn" in tab.run("document.querySelector('#jobs').innerText")
+    assert tab.run(FIND) == []
+    added = "[...document.querySelectorAll('#jobs a')].find((e) => e.innerText == 'b ü.txt')"
+    tab.show(tab.run(f"{added}.href"))
+    buttons = "[...document.querySelectorAll('header button')]"
+    tab.run(f"{buttons}.find((e) => e.innerText == 'Rename…').click()")
+    assert tab.run("document.activeElement.id") == "rename"
+    check_axe(tab, axe)
+    tab.run("document.activeElement.value = ' My book '")
+    led(tab, "document.activeElement.form.requestSubmit()")
+    assert tab.run("document.querySelector('h1').textContent") == "My book"
+    listed = site.do(site.http.memories)
+    assert {each["document"] for each in listed} == {"talk", "My book"}
+    jobs = site.do(site.served.open_tenant, OWNER).jobs
+    site.do(jobs._turn.acquire)  # so that the next one waits
+    (tmp_path / "c.md").write_text("P1 met P2.")
+    tab.show(f"{site.root}/inspect/")
+    _choose_files(tab, [tmp_path / "c.md"])
+    tab.wait("document.querySelector('#jobs').innerText.includes('waits for its turn')")
+    tab.show(f"{site.root}/inspect/", size=(390, 844), dark=True)
+    tab.run("document.querySelector('#jobs button').click()")
+    tab.wait("document.querySelector('#jobs').innerText.includes('is cancelled')")
+    assert jobs.list_all()[0].state == "cancelled"
+    site.portal.call(jobs._turn.release)
 
 
 def _choose_files(tab: Tab, paths: list[Path]) -> None:
@@ -279,73 +273,30 @@ def _choose_files(tab: Tab, paths: list[Path]) -> None:
     tab.run("document.querySelector('#files').form.requestSubmit()")
 
 
-def _add(tab: Tab, root: str, key: str, axe: str, paths: list[Path]) -> None:
-    """Add both, read the document once more after it was refused, and give it another name."""
-    tab.unlock(root, key)
-    tab.run(f"{axe}; 0")
-    _choose_files(tab, paths)
-    rows = "document.querySelector('tbody')?.innerText ?? ''"
-    tab.wait(f"({rows}).includes('talk') && ({rows}).includes('b ü.txt')")
-    tab.wait("document.querySelectorAll('#jobs a').length == 2")
-    assert "1 turn" in tab.run("document.querySelector('#jobs').innerText")
-    assert tab.run(FIND) == []
-    book = "[...document.querySelectorAll('#jobs a')].find((e) => e.innerText == 'b ü.txt')"
-    tab.show(tab.run(f"{book}.href"))
-    buttons = "[...document.querySelectorAll('header button')]"
-    tab.run(f"{buttons}.find((e) => e.innerText == 'Rename…').click()")
-    assert tab.run("document.activeElement.id") == "rename"
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
-    tab.run("document.activeElement.value = ' My book '")
-    led(tab, "document.activeElement.form.requestSubmit()")
-    assert tab.run("document.querySelector('h1').textContent") == "My book"
-
-
-def _cancel(tab: Tab, root: str, path: Path) -> None:
-    tab.show(f"{root}/inspect/")
-    _choose_files(tab, [path])
-    tab.wait("document.querySelector('#jobs').innerText.includes('waits for its turn')")
-    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
-    tab.run("document.querySelector('#jobs button').click()")
-    tab.wait("document.querySelector('#jobs').innerText.includes('is cancelled')")
-
-
 @pytest.mark.browser
-async def test_a_page_that_cannot_be_had_says_why_and_is_tried_again(
+def test_a_page_that_cannot_be_had_says_why_and_is_tried_again(
     serve: Serve, tab: Tab, axe: str
 ) -> None:
-    async with serve() as served:
-        await asyncio.to_thread(_fail, tab, served, axe)
-        await tell(served)
-        await asyncio.to_thread(tab.run, "document.querySelector('dialog button').click()")
-        await asyncio.to_thread(tab.wait, "document.title == 'diary · mgl'")
-    lost = "document.querySelector('.failed .answer')?.textContent"
-    await asyncio.to_thread(tab.run, "document.querySelector('#question').value = 'What?'")
-    await asyncio.to_thread(tab.run, "document.querySelector('#send').click()")
-    assert await asyncio.to_thread(tab.wait, lost) == NO_SERVER
-    assert await asyncio.to_thread(tab.run, "document.querySelector('#question').value") == "What?"
-
-
-def _fail(tab: Tab, served: Served, axe: str) -> None:
-    """A memory that is not there, and a list that is not given."""
-    tab.unlock(served.root, served.key)
-    tab.call("Page.navigate", url=f"{served.root}/inspect/memory?id=diary")
-    said = tab.wait("document.querySelector('dialog .wrong')?.textContent")
-    assert "there is no memory 'diary'" in said
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
+    with open_beside(serve()) as site:
+        tab.unlock(site.root, site.key)
+        tab.call("Page.navigate", url=f"{site.root}/inspect/memory?id=diary")
+        said = tab.wait("document.querySelector('dialog .wrong')?.textContent")
+        assert "there is no memory 'diary'" in said
+        check_axe(tab, axe)
+        site.do(tell, site.served)
+        tab.run("document.querySelector('dialog button').click()")
+        tab.wait("document.title == 'diary · mgl'")
+    tab.run("document.querySelector('#question').value = 'What?'")
+    tab.run("document.querySelector('#send').click()")
+    assert tab.wait("document.querySelector('.failed .answer')?.textContent") == NO_SERVER
+    assert tab.run("document.querySelector('#question').value") == "What?"
 
 
 @pytest.mark.browser
-async def test_a_reader_searches_all_that_was_said(serve: Serve, tab: Tab, axe: str) -> None:
-    async with serve() as served:
-        await tell(served)
-        await tell(served, name="other")
-        await asyncio.to_thread(_search, tab, served.root, served.key, axe)
-
-
-def _search(tab: Tab, root: str, key: str, axe: str) -> None:
-    tab.unlock(root, key)
+def test_a_reader_searches_all_that_was_said(site: Site, tab: Tab, axe: str) -> None:
+    site.do(tell, site.served)
+    site.do(tell, site.served, name="other")
+    tab.unlock(site.root, site.key)
     tab.run("document.querySelector('#words').focus()")
     for sign in "horse":
         tab.press(sign)
@@ -355,8 +306,7 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
         "other gam · 1 May 2024, 10:00",
         f"Ann: {HORSE}",
     ]
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
+    check_axe(tab, axe)
     led(tab, "location.reload()")
     tab.wait("document.querySelectorAll('.hits li').length == 2")
     tab.run("document.querySelector('.hits a').click()")
@@ -365,35 +315,16 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
 
 
 @pytest.mark.browser
-async def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(
-    serve: Serve, tab: Tab
-) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
-        said = [{"role": "user", "content": "I sold the cart"}]  # the reply is not made of L1
-        await http.post("/v1/chat/completions", json={**sent, "messages": said})
-        await asyncio.to_thread(_ask_and_load, tab, served.root, served.key)
-        gone = await http.post("/api/memories/diary/forget", json={"turns": ["L1"]})
-        assert gone.json()["answers"] == ["What is the horse called?"]
-        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
-        await asyncio.to_thread(tab.wait, f"{TRACED}?.includes('I sold the cart')")
-        assert HORSE not in await asyncio.to_thread(tab.run, "document.body.innerText")
-        wrong = await asyncio.to_thread(tab.run, "document.querySelector('#changed').textContent")
-        assert wrong == ""
-
-
-TRACED = "document.querySelector('.tools:not([hidden]) .retrieved')?.innerText"
-
-
-def _ask_and_load(tab: Tab, root: str, key: str) -> None:
+def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(site: Site, tab: Tab) -> None:
     """Ask, open the page once more, and there both traces and all rows of the log."""
-    tab.unlock(root, key)
-    tab.show(f"{root}/inspect/memory?id=diary")
+    site.do(tell, site.served)
+    site.do(site.http.chat, "I sold the cart")  # the reply is not made of L1
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/memory?id=diary")
     tab.run("document.querySelector('#question').value = 'What is the horse called?'")
     tab.run("document.querySelector('#send').click()")
     assert tab.wait("document.querySelector('.chip')?.title") == HORSE
-    tab.show(f"{root}/inspect/memory?id=diary")
+    tab.show(f"{site.root}/inspect/memory?id=diary")
     assert tab.run("document.querySelector('.answer')?.textContent") == HORSE
     tab.run("[...document.querySelectorAll('.asked[open] .trace summary')].at(-1).click()")
     tab.wait("!!document.querySelector('.asked[open] .retrieved li')")
@@ -404,6 +335,15 @@ def _ask_and_load(tab: Tab, root: str, key: str) -> None:
     tab.wait("!!document.querySelector('#log-rows details')")
     _search_for(tab, "horse")
     tab.run("document.querySelectorAll('#log-rows details').forEach((each) => (each.open = true))")
+    assert site.do(site.http.forget, "L1")["answers"] == ["What is the horse called?"]
+    renewed(tab, f"{COME}; 0")
+    tab.wait(f"{TRACED}?.includes('I sold the cart')")
+    assert HORSE not in tab.run("document.body.innerText")
+    wrong = tab.run("document.querySelector('#changed').textContent")
+    assert wrong == ""
+
+
+TRACED = "document.querySelector('.tools:not([hidden]) .retrieved')?.innerText"
 
 
 def _search_for(tab: Tab, words: str) -> None:
@@ -412,57 +352,58 @@ def _search_for(tab: Tab, words: str) -> None:
 
 
 @pytest.mark.browser
-async def test_news_comes_while_an_edge_is_open_and_something_is_searched(
-    serve: Serve, tab: Tab
+def test_news_comes_while_an_edge_is_open_and_something_is_searched(
+    paper_site: Site, tab: Tab
 ) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        identity = (await finish(http, given.json()["id"]))["memory_id"]
-        page = (await http.get(f"/api/memories/{identity}/page")).json()
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        edge = quote(page["edges"][0]["id"])
-        address = f"{served.root}/inspect/memory?id={identity}#edge={edge}"
-        await asyncio.to_thread(tab.show, address)
-        title = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
-        await asyncio.to_thread(_search_for, tab, "met")
-        found = await asyncio.to_thread(tab.run, FOUND)
-        await http.patch(f"/api/memories/{identity}", json={"name": "c.txt"})
-        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
-        shown = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
-        assert (shown, await asyncio.to_thread(tab.run, FOUND)) == (title, found)
-        assert found[1] > 0
+    site = paper_site
+    identity = site.do(site.http.read, story(8))["memory_id"]
+    page = site.do(site.http.get, f"/api/memories/{identity}/page").json()
+    tab.unlock(site.root, site.key)
+    edge = quote(page["edges"][0]["id"])
+    address = f"{site.root}/inspect/memory?id={identity}#edge={edge}"
+    tab.show(address)
+    title = tab.run("document.querySelector('#detail h2').textContent")
+    _search_for(tab, "met")
+    found = tab.run(FOUND)
+    site.do(site.http.patch, f"/api/memories/{identity}", json={"name": "c.txt"})
+    renewed(tab, f"{COME}; 0")
+    shown = tab.run("document.querySelector('#detail h2').textContent")
+    assert (shown, tab.run(FOUND)) == (title, found)
+    assert found[1] > 0
 
 
 FOUND = "[document.querySelector('#found').textContent, CSS.highlights.get('hits').size]"
 
 
 @pytest.mark.browser
-async def test_a_page_in_sight_shows_what_is_new_where_the_reader_is(
-    serve: Serve, tab: Tab, axe: str
+def test_a_page_in_sight_shows_what_is_new_where_the_reader_is(
+    site: Site, tab: Tab, axe: str
 ) -> None:
     """It neither moves the text nor lets go of what is selected; out of sight it asks nothing."""
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        more = [{"text": f"Day {number}: it rains, and nobody comes."} for number in range(40)]
-        await http.post("/api/conversations/diary/turns", json={"turns": more})
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        await asyncio.to_thread(
-            tab.show, f"{served.root}/inspect/memory?id=diary", size=(1440, 900)
-        )
-        before = await asyncio.to_thread(_read_on, tab)
-        sent = {"turns": [{"text": "Hail"}]}
-        await http.post("/api/conversations/diary/turns", json=sent)
-        await http.patch("/api/conversations/diary", json={"name": "journal"})
-        await asyncio.to_thread(_wait_hidden, tab)
-        await asyncio.to_thread(renewed, tab, COME)
-        await asyncio.to_thread(tab.wait, "document.title == 'journal · mgl'")
-        assert await asyncio.to_thread(tab.run, READER) == before
-        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
-        assert "Hail" in text
-        assert await asyncio.to_thread(tab.run, "window.isSamePage")
-        await asyncio.to_thread(tab.run, f"{axe}; 0")
-        assert await asyncio.to_thread(tab.run, FIND) == []
-        await asyncio.to_thread(_wait_writing, tab, http, "journal")
+    site.do(tell, site.served)
+    site.do(
+        site.http.append, *(f"Day {number}: it rains, and nobody comes." for number in range(40))
+    )
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/memory?id=diary", size=(1440, 900))
+    before = _read_on(tab)
+    site.do(site.http.append, "Hail")
+    site.do(site.http.patch, "/api/conversations/diary", json={"name": "journal"})
+    _wait_hidden(tab)
+    renewed(tab, COME)
+    tab.wait("document.title == 'journal · mgl'")
+    assert tab.run(READER) == before
+    text = tab.run("document.querySelector('#text').textContent")
+    assert "Hail" in text
+    assert tab.run("window.isSamePage")
+    check_axe(tab, axe)
+    tab.run("document.querySelectorAll('.aside > button')[3].click()")
+    tab.run("document.querySelector('.tools:not([hidden]) button').click()")
+    tab.run("document.querySelector('#words').value = 'half a sentence'")
+    site.do(site.http.append, "Sleet", name="journal")
+    tab.run(f"{COME}; new Promise((done) => setTimeout(done, 500))")
+    assert tab.run("document.querySelector('#words').value") == "half a sentence"
+    assert "Sleet" not in tab.run("document.querySelector('#text').textContent")
 
 
 READER = """(() => {
@@ -506,88 +447,63 @@ def _wait_hidden(tab: Tab) -> None:
     tab.run(f"{hide % 'visible'}; 0")
 
 
-def _wait_writing(tab: Tab, http: httpx.AsyncClient, name: str) -> None:
-    """What is being written is not taken away by news."""
-    tab.run("document.querySelectorAll('.aside > button')[3].click()")
-    tab.run("document.querySelector('.tools:not([hidden]) button').click()")
-    tab.run("document.querySelector('#words').value = 'half a sentence'")
-    with httpx.Client(base_url=http.base_url, headers=http.headers) as other:
-        other.post(f"/api/conversations/{name}/turns", json={"turns": [{"text": "Sleet"}]})
-    tab.run(f"{COME}; new Promise((done) => setTimeout(done, 500))")
-    assert tab.run("document.querySelector('#words').value") == "half a sentence"
-    assert "Sleet" not in tab.run("document.querySelector('#text').textContent")
-
-
 @pytest.mark.browser
-async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab: Tab) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
-        assert await asyncio.to_thread(tab.run, ASK_SLOWLY) == 1
-        await http.post("/api/conversations/other/turns", json={"turns": [{"text": "Hail"}]})
-        await asyncio.to_thread(tab.run, COME)
-        rows = "document.querySelector('tbody').innerText.includes('other')"
-        await asyncio.to_thread(tab.wait, rows)
+def test_the_list_renews_itself_and_asks_once_at_a_time(site: Site, tab: Tab) -> None:
+    site.do(tell, site.served)
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/")
+    assert tab.run(ASK_SLOWLY) == 1
+    site.do(site.http.append, "Hail", name="other")
+    tab.run(COME)
+    rows = "document.querySelector('tbody').innerText.includes('other')"
+    tab.wait(rows)
 
 
-async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        kinds = (await http.get("/api/kinds")).json()
-        for kind in kinds["documents"]:
-            query = {"name": f"{kind}.txt", "memory": kind}
-            given = await http.post("/api/documents", params=query, content=f"P1 met {kind}.")
-            assert given.status_code == 202, given.text
-        for kind in kinds["conversations"]:
-            said = json.dumps({"speaker": "Ann", "text": HORSE})
-            path = f"/api/conversations/{kind}/file"
-            taken = await http.post(path, params={"memory": kind}, content=said)
-            assert taken.status_code == 201, taken.text
+async def test_each_kind_that_is_offered_takes_a_file(http: Client) -> None:
+    kinds = (await http.get("/api/kinds")).json()
+    for kind in kinds["documents"]:
+        await http.upload(f"P1 met {kind}.", f"{kind}.txt", memory=kind)
+    for kind in kinds["conversations"]:
+        said = json.dumps({"speaker": "Ann", "text": HORSE})
+        path = f"/api/conversations/{kind}/file"
+        taken = await http.post(path, params={"memory": kind}, content=said)
+        assert taken.status_code == 201, taken.text
 
 
-async def test_a_page_is_sent_once(serve: Serve) -> None:
+async def test_a_page_is_sent_once(served: Served, http: Client) -> None:
     """Answers leave it as it is; turns, corrections, deletions and names change it."""
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        path = "/api/memories/diary/page"
-        seen = await http.get(path)
-        assert seen.json()["version"] == seen.headers["etag"].strip('"')
-        tags = [seen.headers["etag"]]
-        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
-        same = await http.get(path, headers={"If-None-Match": tags[0]})
-        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tags[0])
-        identity = seen.json()["memory_id"]
-        for change in (
-            http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hail"}]}),
-            http.post("/api/memories/diary/turns/L2", json={"text": "It snows."}),
-            http.post("/api/memories/diary/forget", json={"turns": ["L3"]}),
-            http.patch("/api/memories/diary", json={"name": "journal"}),
-        ):
-            assert (await change).status_code in (200, 201)
-            fresh = await http.get(
-                f"/api/memories/{identity}/page", headers={"If-None-Match": tags[-1]}
-            )
-            assert fresh.status_code == 200
-            tags.append(fresh.headers["etag"])
-        assert len({*tags}) == len(tags)
+    await tell(served)
+    path = "/api/memories/diary/page"
+    seen = await http.get(path)
+    assert seen.json()["version"] == seen.headers["etag"].strip('"')
+    tags = [seen.headers["etag"]]
+    await http.ask("diary", "What is the horse called?")
+    same = await http.get(path, headers={"If-None-Match": tags[0]})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tags[0])
+    identity = seen.json()["memory_id"]
+    for change in (
+        http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hail"}]}),
+        http.post("/api/memories/diary/turns/L2", json={"text": "It snows."}),
+        http.post("/api/memories/diary/forget", json={"turns": ["L3"]}),
+        http.patch("/api/memories/diary", json={"name": "journal"}),
+    ):
+        assert (await change).status_code in (200, 201)
+        fresh = await http.get(
+            f"/api/memories/{identity}/page", headers={"If-None-Match": tags[-1]}
+        )
+        assert fresh.status_code == 200
+        tags.append(fresh.headers["etag"])
+    assert len({*tags}) == len(tags)
 
 
 @pytest.mark.browser
-async def test_the_list_is_sorted_filtered_and_shown_by_pages(
-    serve: Serve, tab: Tab, axe: str
-) -> None:
-    async with serve() as served, connect(served) as http:
-        for number in range(52):
-            sent = {"turns": [], "memory": "mnemis" if number == 7 else "gam"}
-            await http.post(f"/api/conversations/talk {number}/turns", json=sent)
-        await asyncio.to_thread(_list, tab, served.root, served.key, axe)
-
-
-def _list(tab: Tab, root: str, key: str, axe: str) -> None:
+def test_the_list_is_sorted_filtered_and_shown_by_pages(site: Site, tab: Tab, axe: str) -> None:
+    for number in range(52):
+        site.do(site.http.append, name=f"talk {number}", memory="mnemis" if number == 7 else "gam")
     names = "[...document.querySelectorAll('tbody th')].map((each) => each.innerText)"
     total = "document.querySelector('output').textContent"
-    tab.unlock(root, key)
-    tab.show(f"{root}/inspect/", size=(1440, 900))
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/", size=(1440, 900))
     assert tab.run(total) == "1–50 of 52 memories"
     age = "import('./plain.js').then(({ age }) => age('2020-05-01T12:00Z').textContent)"
     assert tab.run(age).endswith("years ago1 May 2020")
@@ -600,19 +516,17 @@ def _list(tab: Tab, root: str, key: str, axe: str) -> None:
         tab.press("Enter", 13)
         assert tab.run(names)[0] == first
         assert tab.run("document.querySelector('[aria-sort]').ariaSort") == way
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
+    check_axe(tab, axe)
     kind = "document.querySelector('[aria-label=\"Kind of memory\"]')"
     tab.run(f"{kind}.value = 'mnemis'; {kind}.dispatchEvent(new Event('change'))")
     assert tab.run(names) == ["talk 7"]
     assert tab.run(total) == "1 of 52"
-    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
+    tab.show(f"{site.root}/inspect/", size=(390, 844), dark=True)
     by = "document.querySelector('[aria-label=\"Sort by\"]')"
     tab.run(f"{by}.value = '0 1'; {by}.dispatchEvent(new Event('change'))")
     assert tab.run(names)[:3] == ["talk 0", "talk 1", "talk 2"]
     assert tab.run("document.documentElement.scrollWidth") == 390
-    tab.run(f"{axe}; 0")
-    assert tab.run(FIND) == []
+    check_axe(tab, axe)
 
 
 def renewed(tab: Tab, script: str) -> None:
@@ -694,32 +608,49 @@ def _undo(tab: Tab) -> None:
 
 
 @pytest.mark.browser
-async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
-    serve: Serve, tab: Tab
+def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
+    site: Site, tab: Tab
 ) -> None:
-    async with serve() as served:
-        await tell(served, memory="mnemis")
-        await asyncio.to_thread(_forget, tab, served.root, served.key)
-        async with connect(served) as http:
-            page = (await http.get("/api/memories/diary/page")).text
-        assert HORSE not in page
-        assert "I painted" in page
+    site.do(tell, site.served, memory="mnemis")
+    first = (
+        f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
+    )
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/memory?id=diary")
+    tab.run(f"{first}.click()")
+    for view in ("timeline", "graph"):
+        tab.run(f"document.querySelector('#views [value={view}]').click()")
+    tools = "document.querySelector('.by-hand').textContent"
+    assert tab.run(tools) == "Merge…Forget this turn…"
+    tab.run("document.querySelector('.by-hand button').click()")
+    tab.run("document.querySelector('#merge').selectedIndex = 1")
+    renewed(tab, "document.querySelector('.by-hand form').requestSubmit()")
+    tab.run(f"{first}.click()")
+    assert tab.run(tools) == "Forget this turn…"
+    tab.run("document.querySelector('.by-hand button').click()")
+    said = tab.wait("document.querySelector('.by-hand p')?.textContent")
+    assert said == "1 turn and what was made of it are deleted for good."
+    renewed(tab, "document.querySelector('.by-hand button').click()")
+    assert HORSE not in tab.run("document.documentElement.textContent")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    for op in ("merge", "forget"):
+        row = "[...document.querySelectorAll('#log-rows > li')].findLast("
+        row += f"(each) => each.querySelector('b')?.textContent == {op!r})"
+        tab.wait(f"!!{row}")
+        tab.run(f"{row}.querySelector('summary').click()")
+        assert "cannot be undone" in tab.wait(f"{row}.querySelector('.acts')?.textContent")
+    page = site.do(site.http.get, "/api/memories/diary/page").text
+    assert HORSE not in page
+    assert "I painted" in page
 
 
 @pytest.mark.browser
-async def test_a_reader_deletes_memories_after_seeing_what_goes(serve: Serve, tab: Tab) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        await tell(served, name=NAME)
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        await finish(http, given.json()["id"])
-        await asyncio.to_thread(_delete, tab, served.root, served.key)
-        assert (await http.get("/api/memories")).json()["memories"] == []
-        assert (await http.get("/api/jobs")).json()["jobs"] == []
-
-
-def _delete(tab: Tab, root: str, key: str) -> None:
+def test_a_reader_deletes_memories_after_seeing_what_goes(paper_site: Site, tab: Tab) -> None:
     """Delete the document from the list, after thinking about it, and the other from its page."""
-    tab.unlock(root, key)
+    site = paper_site
+    site.do(tell, site.served, name=NAME)
+    site.do(site.http.read, story(8))
+    tab.unlock(site.root, site.key)
     tab.run("document.querySelector('[aria-label=\"Delete b.txt…\"]').click()")
     tab.wait("document.querySelectorAll('.deletion li').length > 2")
     said = tab.run("document.querySelector('.deletion').innerText")
@@ -746,19 +677,16 @@ def _delete(tab: Tab, root: str, key: str) -> None:
     tab.wait("location.pathname.endsWith('inspect/') && document.documentElement.dataset.ready")
     assert "There is no memory yet" in tab.run("document.querySelector('main').innerText")
     assert tab.run("document.title") == "Memories · mgl"
+    assert site.do(site.http.memories) == []
+    assert site.do(site.http.get, "/api/jobs").json()["jobs"] == []
 
 
 @pytest.mark.browser
-async def test_a_page_that_grows_large_is_drawn_as_a_large_one(serve: Serve, tab: Tab) -> None:
+def test_a_page_that_grows_large_is_drawn_as_a_large_one(site: Site, tab: Tab) -> None:
     """Though it was not large when it was loaded."""
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_grow, tab, served.root, served.key)
-
-
-def _grow(tab: Tab, root: str, key: str) -> None:
-    tab.unlock(root, key)
-    tab.show(f"{root}/inspect/memory?id=diary")
+    site.do(tell, site.served)
+    tab.unlock(site.root, site.key)
+    tab.show(f"{site.root}/inspect/memory?id=diary")
     small, large = tab.run(
         """Promise.all([import("./camera.js"), import("./state.js")]).then(([seen, held]) => {
             seen.camera.zoom = 0.02;
@@ -768,33 +696,3 @@ def _grow(tab: Tab, root: str, key: str) -> None:
         })"""
     )
     assert large < small
-
-
-def _forget(tab: Tab, root: str, key: str) -> None:
-    first = (
-        f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
-    )
-    tab.unlock(root, key)
-    tab.show(f"{root}/inspect/memory?id=diary")
-    tab.run(f"{first}.click()")
-    for view in ("timeline", "graph"):
-        tab.run(f"document.querySelector('#views [value={view}]').click()")
-    tools = "document.querySelector('.by-hand').textContent"
-    assert tab.run(tools) == "Merge…Forget this turn…"
-    tab.run("document.querySelector('.by-hand button').click()")
-    tab.run("document.querySelector('#merge').selectedIndex = 1")
-    renewed(tab, "document.querySelector('.by-hand form').requestSubmit()")
-    tab.run(f"{first}.click()")
-    assert tab.run(tools) == "Forget this turn…"
-    tab.run("document.querySelector('.by-hand button').click()")
-    said = tab.wait("document.querySelector('.by-hand p')?.textContent")
-    assert said == "1 turn and what was made of it are deleted for good."
-    renewed(tab, "document.querySelector('.by-hand button').click()")
-    assert HORSE not in tab.run("document.documentElement.textContent")
-    tab.run("document.querySelector('#views [value=log]').click()")
-    for op in ("merge", "forget"):
-        row = "[...document.querySelectorAll('#log-rows > li')].findLast("
-        row += f"(each) => each.querySelector('b')?.textContent == {op!r})"
-        tab.wait(f"!!{row}")
-        tab.run(f"{row}.querySelector('summary').click()")
-        assert "cannot be undone" in tab.wait(f"{row}.querySelector('.acts')?.textContent")

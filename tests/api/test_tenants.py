@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mgl.api.limits import Limits
 from mgl.lab.workplace import DATABASE, Workplace
-from tests.api.conftest import connect, open_server
+from tests.api.conftest import Client, open_server
 
 WORDS = {"": "quagga", "ann": "zeppelin"}
 """What each says, and the other never does."""
@@ -38,7 +38,7 @@ Steps = st.lists(
 
 
 @given(Steps)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_two_tenants_never_see_each_other(monkeypatch: pytest.MonkeyPatch, steps: Any) -> None:
     monkeypatch.setattr(Workplace, "preset", "small")
     with tempfile.TemporaryDirectory() as folder:
@@ -54,8 +54,8 @@ async def play(home: Path, steps: list[Step]) -> None:
     said: dict[str, dict[str, list[str]]] = {name: {} for name in WORDS}
     async with (
         open_server(home, tenants=["ann"], limits=Limits(0)) as served,
-        connect(served, served.key) as owner,
-        connect(served, served._keys.add("ann")) as ann,
+        Client(served) as owner,
+        Client(served, served._keys.add("ann")) as ann,
     ):
         for number, (tenant, what, talk, place) in enumerate(steps):
             (other,) = {*WORDS.values()} - {WORDS[tenant]}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from mgl.errors import EngineRejected
@@ -42,7 +42,35 @@ TALK = Conversation.from_turns(
         for n in range(16)
     ],
 )
+RING = [
+    "Carl lost the ring",
+    "Dora found a coin",
+    "The ring was forged in Rome",
+    "Fog lay on the sea",
+]
+RING_TALK = Conversation.from_turns(
+    "talk",
+    [
+        Turn(f"t{n}", "Ann", f"{line} so people say who live around here")
+        for n, line in enumerate(RING)
+    ],
+)
+"""Each turn is a chunk of 16 tokens."""
 Model = Callable[[str], str | Completion]
+
+
+def make_talk(
+    sessions: Sequence[Sequence[str]],
+    speakers: tuple[str, str] = ("Ann", "Bo"),
+    start: datetime = datetime(2023, 5, 8),
+) -> Conversation:
+    """Two speakers in turns, a session a day: the turn D1:0 is the first of the second day."""
+    turns = [
+        Turn(f"D{day}:{n}", speakers[n % 2], line, start + timedelta(day), f"{day}")
+        for day, lines in enumerate(sessions)
+        for n, line in enumerate(lines)
+    ]
+    return Conversation.from_turns("talk", turns)
 
 
 def asking(

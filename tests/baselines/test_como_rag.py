@@ -7,19 +7,18 @@ import pytest
 
 from mgl.baselines.como_rag import ComoRag, ComoRagConfig, LayerHit, find_groups, window_size
 from mgl.store import Store
-from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import QUESTION, answered, asking, nothing, prompts, said
-
-FILLER = "so people say who live around here"
-LINES = [
-    "Carl lost the ring",
-    "Dora found a coin",
-    "The ring was forged in Rome",
-    "Fog lay on the sea",
-]
-TALK = Conversation.from_turns(
-    "talk", [Turn(f"t{n}", "Ann", f"{line} {FILLER}") for n, line in enumerate(LINES)]
+from mgl.types import Question
+from tests.baselines.asking import (
+    QUESTION,
+    RING,
+    RING_TALK,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
 )
+
 CONFIG = ComoRagConfig(chunk_tokens=16, overlap_tokens=0, most_tokens=16, rounds=2)
 
 
@@ -43,7 +42,7 @@ class Model:
         if "Findings about" in prompt:
             return said(notes="all in one")
         if '"notes"' in prompt:
-            return said(notes=" ".join(line for line in LINES if line in prompt))
+            return said(notes=" ".join(line for line in RING if line in prompt))
         return answered(prompt)
 
 
@@ -53,7 +52,7 @@ def only(engine: object, mark: str) -> list[str]:
 
 async def test_it_keeps_chunks_windows_and_clusters(store: Store) -> None:
     mine, _ = asking(store, Model(["Carl"], []))
-    rag = ComoRag(mine, TALK, (), CONFIG)
+    rag = ComoRag(mine, RING_TALK, (), CONFIG)
     answer = await rag.answer(QUESTION)
     rows = {
         op: [row for row in store.edits(rag.id) if row.op == op] for op in ("episode", "summary")
@@ -71,7 +70,7 @@ async def test_it_keeps_chunks_windows_and_clusters(store: Store) -> None:
 async def test_what_cannot_be_answered_is_probed_and_tried_again(store: Store) -> None:
     model = Model(["*", "Carl"], [["Where was it forged?", "Who saw fog on the sea?"]])
     mine, engine = asking(store, model)
-    answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+    answer = await ComoRag(mine, RING_TALK, (), CONFIG).answer(QUESTION)
     assert answer.trace == (
         "probe: Where was it forged?",
         "probe: Who saw fog on the sea?",
@@ -100,14 +99,14 @@ async def test_a_step_finds_so_many_chunks_for_all_its_probes(store: Store) -> N
     for limit, found in ((None, 4), (2, 3), (1, 2)):
         mine, _ = asking(store, Model(["*", "Carl"], [list(each) for each in probes]))
         config = CONFIG.model_copy(update={"step_chunks": limit})
-        answer = await ComoRag(mine, TALK, (), config).answer(QUESTION)
+        answer = await ComoRag(mine, RING_TALK, (), config).answer(QUESTION)
         assert len(answer.retrieved) == found, limit
 
 
 async def test_rounds_end_and_so_do_probes(store: Store) -> None:
     probes = [["Where was it forged?"], ["Where was it forged?", "Who saw fog on the sea?"]]
     mine, engine = asking(store, Model(["*"] * 3, probes))
-    answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+    answer = await ComoRag(mine, RING_TALK, (), CONFIG).answer(QUESTION)
     assert answer.text.startswith("Carl")
     assert answer.trace[-1] == "no answer after 3 tries"
     assert len(only(engine, '"thought"')) == 3
@@ -116,13 +115,13 @@ async def test_rounds_end_and_so_do_probes(store: Store) -> None:
     assert [each.count("cue of") for each in only(engine, "Findings about")] == [1, 2]
     assert "all in one\nall in one" in only(engine, '"thought"')[-1]
     mine, _ = asking(store, Model(["*"], [[]]))
-    none = await ComoRag(mine, TALK, (), CONFIG).answer(Question("Who found a coin?"))
+    none = await ComoRag(mine, RING_TALK, (), CONFIG).answer(Question("Who found a coin?"))
     assert none.trace == ("no probe was written",)
 
 
 async def test_the_better_half_of_the_pool_is_what_is_like_the_question(store: Store) -> None:
     mine, engine = asking(store, Model([], []))
-    rag = ComoRag(mine, TALK, (), CONFIG)
+    rag = ComoRag(mine, RING_TALK, (), CONFIG)
     pool = [
         LayerHit("chunk", "the sea", "fog and more fog"),
         LayerHit("chunk", "the ring", "who lost the ring"),
@@ -139,7 +138,7 @@ async def test_the_better_half_of_the_pool_is_what_is_like_the_question(store: S
 async def test_options_and_a_silent_model(store: Store) -> None:
     mine, engine = asking(store, Model(["*"], [[]]))
     choice = Question("Who?", options=("Carl", "Dora"))
-    assert (await ComoRag(mine, TALK, (), CONFIG).answer(choice)).text == "Carl"
+    assert (await ComoRag(mine, RING_TALK, (), CONFIG).answer(choice)).text == "Carl"
     (tried,) = [r for r in engine.requests if '"thought"' in r.messages[-1].content]
     assert "['Carl', 'Dora', '*']" in str(tried.json_schema)
 
@@ -148,7 +147,7 @@ async def test_options_and_a_silent_model(store: Store) -> None:
 
     with Store.open(store.path.with_name("other.sqlite")) as other:
         mine, _ = asking(other, silent)  # type: ignore[arg-type]
-        answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+        answer = await ComoRag(mine, RING_TALK, (), CONFIG).answer(QUESTION)
         assert "summaries_missing" in answer.marks
         assert answer.retrieved == ("t0",)
 

@@ -79,7 +79,6 @@ async def test_a_conversation_that_does_not_fit_loses_its_middle(
     answer = await Direct(mine, source).answer(QUESTION)
     (request,) = engine.requests
     prompt = request.messages[-1].content
-    assert await engine.count_prompt_tokens(request) + request.sampling.max_tokens <= context
     read = [n for n in range(len(words)) if f"turn{n}:" in prompt]
     gone = [n for n in range(len(words)) if n not in read]
     assert read[0] == 0

@@ -71,8 +71,6 @@ async def test_statements_are_made_of_turns_and_what_is_left_out_is_said(store: 
         {"left_out": []},
     ]
     assert len(engine.requests) == 2 + 3
-    await EMem(mine, TALK).build()
-    assert len(engine.requests) == 2 + 3
     await EMem(mine, TALK, (), EMEM).build()  # asks nothing that was not asked
     assert len(engine.requests) == 2 + 3
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
-from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
 from mgl.memories.deletion import delete
-from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Turn
@@ -62,17 +58,3 @@ async def test_a_gist_goes_and_those_of_other_pages_stay(store: Store) -> None:
     made = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
     assert made == [TOWN] * len(before)
     assert left(store.path, [LOST, "jewellery"]) == []
-
-
-async def test_chunks_lose_their_vectors(store: Store) -> None:
-    mine, _ = asking(store, noting)
-    embedder = WordEmbedder()
-    mine = replace(mine, embedder=CachedEmbedder(embedder, store))
-    method = NaiveRag(mine, TALK, (), NaiveRagConfig(chunk_tokens=60, overlap_tokens=30))
-    await method.build()
-    rows, texts = store.edits(method.id), list(embedder.embedded)
-    assert sum(LOST in text for text in texts) == 2
-    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
-    vectors = store.vectors(embedder.model_id, texts)
-    assert [vector is None for vector in vectors] == [LOST in text for text in texts]
-    assert store.edits(method.id) == rows

@@ -12,25 +12,15 @@ from mgl.baselines.hipporag import FactLog, HippoRag, HippoRagConfig, _Graph, wa
 from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.types import Conversation, Question, Span, Turn
-from tests.baselines.asking import answered, asking, prompts, said, silent
+from mgl.types import Question, Span
+from tests.baselines.asking import RING_TALK, answered, asking, prompts, said, silent
 
-FILLER = "so people say who live around here"
-LINES = [
-    "Carl lost the ring",
-    "Dora found a coin",
-    "The ring was forged in Rome",
-    "Fog lay on the sea",
-]
 FACTS = {
     "Carl": ("Carl", "lost", "the ring"),
     "Dora": ("Dora", "found", "a coin"),
     "forged": ("The ring", "was forged in", "Rome"),
     "Fog": ("fog", "lay on", "the sea"),
 }
-TALK = Conversation.from_turns(
-    "talk", [Turn(f"t{n}", "Ann", f"{line} {FILLER}") for n, line in enumerate(LINES)]
-)
 CONFIG = HippoRagConfig(chunk_tokens=16, overlap_tokens=0, k=2)
 QUESTION = Question("Where was what Carl lost forged?")
 
@@ -49,7 +39,7 @@ def extracting(prompt: str, *, keep: list[int]) -> str:
 
 async def test_a_fact_that_helps_leads_to_chunks_that_share_its_entities(store: Store) -> None:
     mine, engine = asking(store, lambda prompt: extracting(prompt, keep=[1]))
-    rag = HippoRag(mine, TALK, (), CONFIG)
+    rag = HippoRag(mine, RING_TALK, (), CONFIG)
     answer = await rag.answer(QUESTION)
     facts = [row.payload["facts"] for row in store.edits(rag.id) if row.op == "facts"]
     assert [["carl", "lost", "the ring"]] in facts
@@ -58,14 +48,11 @@ async def test_a_fact_that_helps_leads_to_chunks_that_share_its_entities(store: 
     shown = prompts(engine)[-1]
     assert "Carl lost the ring" in shown
     assert "The ring was forged in Rome" in shown
-    calls = len(engine.requests)
-    await HippoRag(mine, TALK, (), CONFIG).build()
-    assert len(engine.requests) == calls
 
 
 async def test_where_no_fact_helps_chunks_are_ranked_by_their_vectors(store: Store) -> None:
     mine, _ = asking(store, lambda prompt: extracting(prompt, keep=[]))
-    answer = await HippoRag(mine, TALK, (), CONFIG).answer(Question("fog on the sea"))
+    answer = await HippoRag(mine, RING_TALK, (), CONFIG).answer(Question("fog on the sea"))
     assert answer.trace[0] == "no fact helps: chunks as naive RAG ranks them"
     first = answer.trace[1].split(",")[0].split()[1]
     assert first == "chunk-3"
@@ -73,11 +60,11 @@ async def test_where_no_fact_helps_chunks_are_ranked_by_their_vectors(store: Sto
 
 async def test_a_chunk_without_facts_is_found_all_the_same(store: Store) -> None:
     mine, _ = asking(store, silent(answered, "entities"))
-    rag = HippoRag(mine, TALK, (), CONFIG)
+    rag = HippoRag(mine, RING_TALK, (), CONFIG)
     answer = await rag.answer(Question("Carl lost"))
     assert answer.retrieved
     rejected = [row for row in store.edits(rag.id) if row.outcome == "rejected"]
-    assert len(rejected) == len(LINES)
+    assert len(rejected) == len(RING_TALK.turns)
 
 
 def graph_of(*facts: tuple[str, str, str]) -> _Graph:

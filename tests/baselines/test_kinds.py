@@ -14,59 +14,20 @@ from mgl.store import Store
 from mgl.types import Answer, Source
 from tests.baselines.asking import (
     BOOK,
-    OTHER,
     QUESTION,
     TALK,
     answered,
     asking,
     nothing,
-    prompts,
-    said,
 )
 
 NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summary"]
-
-
-SMALL: dict[str, dict[str, int]] = {
-    "chain-of-agents": {"chunk_tokens": 200, "note_tokens": 40},
-    "read-agent": {"page_tokens": 256, "least_tokens": 60, "gist_tokens": 20, "in_flight": 1},
-    "sliding-summary": {"chunk_tokens": 200, "summary_tokens": 40},
-}
 each_kind = pytest.mark.parametrize("name", NAMES)
 
 
 async def ask(tools: Tools, name: str, source: Source) -> Answer:
     kind: MemoryKind = registry.load("memory", name)
     return await kind(tools, source, [], kind.Config()).answer(QUESTION)
-
-
-def working(prompt: str) -> str:
-    """Notes that quote the prompt's end, the first pause, the first page."""
-    if '"pause"' in prompt:
-        return said(pause=1)
-    if '"pages"' in prompt:
-        return said(pages=[1])
-    return said(notes=prompt[-300:-200]) if '"notes"' in prompt else answered(prompt)
-
-
-def make_small(tools: Tools, name: str) -> Any:
-    kind: Any = registry.load("memory", name)
-    return kind(tools, BOOK, [], kind.Config.model_validate(SMALL.get(name, {})))
-
-
-@each_kind
-async def test_questions_share_what_was_read(store: Store, name: str) -> None:
-    mine, engine = asking(store, working)
-    await make_small(mine, name).answer(QUESTION)
-    rows, calls = store.edits(make_small(mine, name).id), len(engine.requests)
-    assert not any(QUESTION.text in (row.payload.get("text") or "") for row in rows)
-    await make_small(mine, name).answer(OTHER)
-    assert [store.edits(memory.id) for memory in store.memories()] == [rows]
-    again = prompts(engine)[calls:]
-    assert name == "chain-of-agents" or len(again) <= 2
-    assert all(OTHER.text in prompt for prompt in again)
-    await make_small(mine, name).answer(QUESTION)
-    assert len(engine.requests) == calls + len(again)
 
 
 @each_kind

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 import pytest
 
 from mgl.baselines.light import Light, LightConfig
 from mgl.llm.base import Completion
 from mgl.store import Store
-from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, prompts, said, silent
+from mgl.types import Question
+from tests.baselines.asking import answered, asking, make_talk, prompts, said, silent
 
 LINES = [
     ["I keep bees", "Since when?", "Since spring"],
     ["They swarmed", "Where to?", "Into the chimney", "Oh no."],
 ]
-TALK = Conversation.from_turns(
-    "talk",
-    [
-        Turn(f"S{day}:{n}", ("user", "bot")[n % 2], line, datetime(2024, 5, 8 + day), f"{day}")
-        for day, lines in enumerate(LINES)
-        for n, line in enumerate(lines)
-    ],
-)
+TALK = make_talk(LINES, ("user", "bot"))
 EXCHANGES = [["I keep bees", "Since when?"], ["Since spring"], LINES[1][:2], LINES[1][2:]]
 
 
@@ -59,9 +51,7 @@ async def test_every_exchange_is_indexed_and_noted_below_the_one_before(store: S
     before = [text.partition("An exchange")[0] for text in prompts(engine) if "key and" in text]
     assert ["(nothing)" in text for text in before].count(True) == 1
     assert any("Since spring" in text for text in before)
-    calls = len(engine.requests)
-    await Light(mine, TALK).build()
-    assert len(engine.requests) == calls == 8
+    assert len(engine.requests) == 8
 
 
 async def test_the_found_the_latest_and_the_needed_notes_are_read(store: Store) -> None:
@@ -73,7 +63,7 @@ async def test_the_found_the_latest_and_the_needed_notes_are_read(store: Store) 
     assert "I keep bees" in shown[0]
     assert "Into the chimney" in shown[1]
     assert "note of Into the chimney" in shown[2]
-    assert answer.retrieved == ("S0:0", "S0:1", "S1:2", "S1:3")
+    assert answer.retrieved == ("D0:0", "D0:1", "D1:2", "D1:3")
     assert answer.trace == ("2 exchanges, 1 parts of the scratchpad",)
 
 

@@ -10,27 +10,24 @@ from typing import Any
 import pytest
 
 from mgl.baselines.memgpt import BLOCK_CHARS, EMPTY_CORE, MOST_FUNCTIONS, AppendText, MemGPT, apply
-from mgl.memories.deletion import delete
-from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.store.deletion import Redaction
-from mgl.types import Conversation, Question, Span, Turn
-from tests.baselines.asking import Model, answered, asking, only_answering, prompts, said
+from mgl.types import Question, Span
+from tests.baselines.asking import (
+    Model,
+    answered,
+    asking,
+    make_talk,
+    only_answering,
+    prompts,
+    said,
+)
 
 LINES = [
     ["I keep bees on the roof", "Since when", "Since spring"],
     ["The bees swarmed", "", "Into the chimney", "I sold all bees", "Bees no more", "No bees"],
     ["Bees again", "Good bees"],
 ]
-TALK = Conversation.from_turns(
-    "talk",
-    [
-        Turn(f"D{day}:{n}", "Bo" if n % 2 else "Ann", line, datetime(2023, 5, 8 + day), f"{day}")
-        for day, lines in enumerate(LINES)
-        for n, line in enumerate(lines)
-    ],
-)
+TALK = make_talk(LINES)
 QUESTION = Question("What happened to the bees?", datetime(2023, 6, 1))
 
 
@@ -83,7 +80,6 @@ async def test_core_memory_is_edited_a_session_at_a_time_and_each_edit_is_judged
     assert "first, about Ann (15 characters):\nAnn keeps bees." in asked[1]
     shown = "\n".join(asked)
     assert all(line in shown for day in LINES for line in day)
-    await MemGPT(mine, TALK).build()
     assert len(engine.requests) == len(LINES)
 
 
@@ -159,15 +155,3 @@ async def test_a_longer_conversation_goes_on_where_it_ended(store: Store) -> Non
     await MemGPT(mine, replace(TALK, turns=TALK.turns[:3])).build()
     await MemGPT(mine, TALK).build()
     assert len(prompts(engine)) == len(set(prompts(engine))) == len(LINES)
-
-
-async def test_edits_and_vectors_go_with_a_turn_and_those_before_stay(store: Store) -> None:
-    mine, _ = asking(store, searching(call("archival_memory_search", "bees", heartbeat=False)))
-    embedder = WordEmbedder()
-    memory = MemGPT(replace(mine, embedder=CachedEmbedder(embedder, store)), TALK)
-    await memory.answer(QUESTION)
-    before, lost = store.edits(memory.id), "Ann: The bees swarmed"
-    assert store.vectors(embedder.model_id, [lost])[0] is not None
-    assert delete(store, TALK.id, Redaction(frozenset({3})))
-    assert store.edits(memory.id) == [row for row in before if row.chunk == 0]
-    assert store.vectors(embedder.model_id, [lost]) == [None]

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime
 from math import exp
 
 from mgl.baselines import memory_bank
 from mgl.baselines.memory_bank import MemoryBank, MemoryBankConfig, MemoryPiece
 from mgl.store import Store
-from mgl.types import Conversation, Question, Span, Turn
-from tests.baselines.asking import answered, asking, prompts, said, silent
+from mgl.types import Question, Span
+from tests.baselines.asking import answered, asking, make_talk, prompts, said, silent
 
 LINES = [
     ["I keep bees on the roof", "Since when", "Since spring"],
     ["The bees swarmed", "Into the chimney"],
 ]
-TALK = Conversation.from_turns(
-    "talk",
-    [
-        Turn(
-            f"D{day}:{n}", "Ann" if n % 2 == 0 else "Bo", line, datetime(2023, 5, 8 + day), f"{day}"
-        )
-        for day, lines in enumerate(LINES)
-        for n, line in enumerate(lines)
-    ],
-)
+TALK = make_talk(LINES)
 
 
 def noting(prompt: str) -> str:
@@ -54,9 +44,7 @@ async def test_each_day_has_two_notes_and_all_days_two_more(store: Store) -> Non
         (2, "history", "history of events 1 and events 2"),
         (2, "portrait", "portrait of traits 1 and traits 2"),
     ]
-    calls = len(engine.requests)
-    await MemoryBank(mine, TALK).build()
-    assert len(engine.requests) == calls == 6
+    assert len(engine.requests) == 6
 
 
 async def test_every_turn_is_in_a_pair_and_is_read_below_history_and_portrait(store: Store) -> None:

@@ -60,9 +60,6 @@ async def test_every_turn_is_in_a_page_and_a_theme_joins_its_segment(store: Stor
     assert "Ann: Three hives" in last
     assert "(about: sum of 5 turns)" in last
     assert "t4" in answer.retrieved
-    calls = len(engine.requests)
-    await MemoryOS(mine, TALK).build()
-    assert len(engine.requests) == calls
 
 
 async def test_a_segment_is_drawn_from_at_its_seventh_page_and_profiles_merge(store: Store) -> None:

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
 
 from mgl.baselines.nemori import Nemori, NemoriConfig
-from mgl.memories.deletion import delete
 from mgl.store import Store
-from mgl.store.deletion import Redaction
-from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, only_answering, prompts, said
-
-START = datetime(2023, 5, 8, 9)
-
-
-def talk(*sessions: list[str]) -> Conversation:
-    turns = [
-        Turn(f"D{day}:{n}", "Bo" if n % 2 else "Ann", line, START + timedelta(day), f"{day}")
-        for day, lines in enumerate(sessions)
-        for n, line in enumerate(lines)
-    ]
-    return Conversation.from_turns("talk", turns)
-
+from mgl.types import Question
+from tests.baselines.asking import answered, asking, make_talk, only_answering, prompts, said
 
 HILLS = [f"We walk up hill {n}" for n in range(17)]
-TALK = talk(
-    ["The bees swarmed", "Lunch is ready", "Those bees are in the chimney", *HILLS],
-    ["The bees came home"],
+TALK = make_talk(
+    [
+        ["The bees swarmed", "Lunch is ready", "Those bees are in the chimney", *HILLS],
+        ["The bees came home"],
+    ]
 )
 QUESTION = Question("Where are the bees")
 
@@ -65,7 +52,7 @@ async def build(store: Store) -> tuple[Nemori, list[str]]:
 async def test_messages_are_grouped_from_20_on_and_80_at_most(store: Store) -> None:
     mine, _ = asking(store, remembering)
     sizes = (12, 12, 90, 3)
-    memory = Nemori(mine, talk(*[[f"line {n}" for n in range(size)] for size in sizes]))
+    memory = Nemori(mine, make_talk([[f"line {n}" for n in range(size)] for size in sizes]))
     batches = memory._batches()
     assert [len(batch) for batch in batches] == [24, 80, 10, 3]
     assert [at for batch in batches for at in batch] == list(range(117))
@@ -73,7 +60,7 @@ async def test_messages_are_grouped_from_20_on_and_80_at_most(store: Store) -> N
 
 async def test_each_turn_is_in_one_group(store: Store) -> None:
     mine, _ = asking(store, remembering)
-    memory = Nemori(mine, talk(["a", "b", "c", "d", "e"], ["f", "g"]))
+    memory = Nemori(mine, make_talk(["abcde", "fg"]))
     settled = memory._settle([[0, 2], [2, 3], [0]], range(7))
     assert settled == [[0, 2], [1], [3], [4], [5, 6]]
 
@@ -121,16 +108,6 @@ async def test_a_question_reads_episodes_statements_and_messages_of_the_best_two
     assert answer.citations
     assert set(answer.retrieved[:3]) == {"D0:0", "D0:2", "D1:0"}
     assert answer.marks == ()
-    calls = len(engine.requests)
-    await Nemori(mine, TALK, (), config).answer(QUESTION)
-    assert len(engine.requests) == calls
-
-
-async def test_a_batch_goes_with_a_turn_of_it_and_those_before_stay(store: Store) -> None:
-    memory, _ = await build(store)
-    before = store.edits(memory.id)
-    assert delete(store, TALK.id, Redaction(frozenset({20})))
-    assert store.edits(memory.id) == [row for row in before if row.chunk == 0]
 
 
 async def test_a_silent_model_leaves_a_session_as_an_episode(store: Store) -> None:

@@ -63,13 +63,13 @@ def test_pairs_stay_together(of: list[tuple[str, str, int]], limit: int, seed: i
 LOCOMO = {"single": 418, "temporal": 156, "multi": 142, "open": 46}
 
 
-@pytest.mark.parametrize("limit", [12, 20, 50, 100])
+@pytest.mark.parametrize("limit", [12, 50])
 def test_every_item_of_locomo_is_as_likely_as_any_other(limit: int) -> None:
     """Of 762 items 24 were never drawn at 50, 49 never at 20, and no open-domain one at 12.
 
     Sources have unequal shares of the categories, as LoCoMo's conversations have.
     """
-    random, seeds = Random(1), 2000
+    random, seeds = Random(1), 400
     of = [
         (random.choices("abcdefghij", weights=range(1, 11))[0], name, 0)
         for name, size in LOCOMO.items()

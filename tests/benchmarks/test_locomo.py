@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,16 @@ from mgl.errors import InputError
 from tests.benchmarks.seen import seen, talk_of
 
 
-def written(folder: Path, *questions: object) -> Path:
-    sessions = {
+def written(folder: Path, *questions: object, sessions: Iterable[int] = (1, 11)) -> Path:
+    talk = {
         f"session_{session}": [
             {"speaker": "Ann", "dia_id": f"D{session}:{number}", "text": "Hm."}
             for number in range(1, 31)
         ]
-        for session in (1, 11)
+        for session in sessions
     }
     path = folder / "locomo.json"
-    sample = {"sample_id": "conv-1", "conversation": sessions, "qa": questions}
+    sample = {"sample_id": "conv-1", "conversation": talk, "qa": questions}
     path.write_text(json.dumps([sample]))
     return path
 
@@ -110,21 +111,13 @@ def test_the_real_questions(development_data: Path) -> None:
 
 
 def test_as_a_conversation_grows_only_what_has_been_said_is_asked(tmp_path: Path) -> None:
-    sessions = {
-        f"session_{session}": [
-            {"speaker": "Ann", "dia_id": f"D{session}:{number}", "text": "Hm."} for number in (1, 2)
-        ]
-        for session in range(1, 20)
-    }
     questions = [asked(evidence=[f"D{n}:1", "D1:1"]) for n in (1, 3, 4, 15, 16)]
-    sample = {"sample_id": "conv-1", "conversation": sessions}
-    sample["qa"] = [*questions, asked(evidence=[]), asked(category=5)]
-    path = tmp_path / "locomo.json"
-    path.write_text(json.dumps([sample]))
+    others = asked(evidence=[]), asked(category=5)
+    path = written(tmp_path, *questions, *others, sessions=range(1, 20))
     dataset = LOCOMO_GROWTH.read(path)
     found = [(item.id, item.after, item.labels["sessions"]) for item in dataset.items]
     assert found == [
-        ("conv-1/q0@3", "D3:2", "3"),
-        ("conv-1/q1@3", "D3:2", "3"),
-        *((f"conv-1/q{n}@15", "D15:2", "15") for n in range(4)),
+        ("conv-1/q0@3", "D3:30", "3"),
+        ("conv-1/q1@3", "D3:30", "3"),
+        *((f"conv-1/q{n}@15", "D15:30", "15") for n in range(4)),
     ]

@@ -8,22 +8,9 @@ import pytest
 from mgl.benchmarks.longbench import LONGBENCH_V2
 from mgl.errors import InputError
 from tests.benchmarks.seen import document_of
+from tests.evaluation.small_data import LONGBENCH_ROW, TOLD
 
-ROW = {
-    "_id": "one",
-    "domain": "Single-Document QA",
-    "sub_domain": "Detective",
-    "difficulty": "hard",
-    "length": "medium",
-    "question": "Who did it?",
-    "choice_A": "Ann",
-    "choice_B": "Bo",
-    "choice_C": "Cy",
-    "choice_D": "Di",
-    "answer": "C",
-    "context": "It was raining.",
-    "pred": "A",
-}
+ROW = {**LONGBENCH_ROW, "pred": "A"}
 
 
 def written(folder: Path, *rows: object, name: str = "data.json") -> Path:
@@ -36,13 +23,13 @@ def test_an_item_with_its_choices(tmp_path: Path) -> None:
     dataset = LONGBENCH_V2.read(written(tmp_path, ROW, braces))
     item, other = dataset.items
     assert other.question.text.startswith("What is {a}?\n(A) Ann\n")
-    assert item.question.text.startswith("Who did it?\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n")
+    assert item.question.text.startswith("Who lost the ring?\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n")
     assert (item.golds, item.choices) == (("C",), ("Ann", "Bo", "Cy", "Di"))
     assert item.question.options[2] == "The correct answer is (C)"
     assert item.category == "Single-Document QA"
     assert item.labels == {"sub_domain": "Detective", "difficulty": "hard", "length": "medium"}
     assert item.source == other.source
-    assert document_of(dataset, item.source).text == "It was raining."
+    assert document_of(dataset, item.source).text == TOLD
 
 
 def test_two_rows_of_one_id_and_a_letter_that_is_no_choice_are_refused(tmp_path: Path) -> None:

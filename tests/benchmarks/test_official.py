@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from mgl.benchmarks.locomo import LOCOMO_ALL
 from mgl.benchmarks.longmemeval import LONGMEMEVAL
 from mgl.benchmarks.official import MEM0, find_judge_prompts
 from mgl.errors import InputError
+from tests.evaluation.small_data import WRITERS
 
 SCRIPT = """
 raise SystemExit("it must not be run")
@@ -27,9 +27,6 @@ def get_prompt(task, question, answer, response, abstention=False):
         template = "Abstains? {} {} {}"
     return prompt
 """
-MEM0_SCRIPT = (
-    'PROMPT = "no"\nACCURACY_PROMPT = """Label {question}: {gold_answer}, {generated_answer}"""'
-)
 
 
 def test_each_question_type_has_the_template_of_its_branch(tmp_path: Path) -> None:
@@ -53,26 +50,20 @@ def test_without_the_script_there_is_none_and_another_file_is_refused(tmp_path: 
 
 
 def test_the_loaders_give_each_item_its_prompt_and_hash_the_script(tmp_path: Path) -> None:
-    row = {
-        "question_type": "temporal-reasoning",
-        "question": "When?",
-        "answer": "May",
-        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-        "haystack_sessions": [[{"role": "user", "content": "Hi."}]],
-    }
-    rows = [{"question_id": id, **row} for id in ("q", "q_abs")]
-    (tmp_path / "longmemeval_s.json").write_text(json.dumps(rows))
+    for name in ("longmemeval-s", "locomo"):
+        WRITERS[name](tmp_path)
+    for file, old, new in (
+        ("longmemeval_s.json", '"two"', '"two_abs"'),
+        ("locomo10.json", '"category": 1', '"category": 5'),
+    ):
+        text = (tmp_path / file).read_text()
+        assert old in text
+        (tmp_path / file).write_text(text.replace(old, new))
     (tmp_path / "evaluate_qa.py").write_text(SCRIPT)
     dataset = LONGMEMEVAL.read(tmp_path)
     begun = [item.judge_prompt.partition("{")[0] for item in dataset.items]
-    assert begun == ["Off by one? ", "Abstains? "]
+    assert begun == ["Same? ", "Abstains? "]
     assert "evaluate_qa.py" in dataset.sha256
-
-    turn = {"speaker": "Ann", "dia_id": "D1:1", "text": "Hm."}
-    asked = [{"question": "Who?", "answer": "Ann", "category": n, "evidence": []} for n in (1, 5)]
-    talk = {"sample_id": "c", "conversation": {"session_1": [turn]}, "qa": asked}
-    (tmp_path / "locomo10.json").write_text(json.dumps([talk]))
-    (tmp_path / MEM0).write_text(MEM0_SCRIPT)
     dataset = LOCOMO_ALL.read(tmp_path)
     prompts = [item.judge_prompt for item in dataset.items]
     assert prompts == ["Label {question}: {gold}, {answer}", ""]

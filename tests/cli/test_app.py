@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -13,11 +12,10 @@ import pytest
 from typer.main import get_command
 
 from mgl import errors, registry
-from mgl.cli.app import EPILOG, INTERRUPTED, app
+from mgl.cli.app import EPILOG, INTERRUPTED, app, main
 from tests.cli.conftest import Mgl
 from tests.privileges import unprivileged
 
-MGL = [sys.executable, "-m", "mgl"]
 HEAVY = ("pydantic", "rich", "httpx", "openvino_genai", "networkx", "pypdf", "sqlite3")
 
 
@@ -108,8 +106,7 @@ def test_bad_input_is_one_clear_line_with_what_to_do(
         "folder": tmp_path / "folder",
         "book": book,
     }
-    result = mgl(*(argument.format(**places) for argument in arguments))
-    assert result.exit_code == code
+    result = mgl(*(argument.format(**places) for argument in arguments), code=code)
     assert result.stdout == ""
     error, hint = result.stderr.strip().split("\n")[-2:]
     assert error.startswith("error: ")
@@ -128,7 +125,7 @@ def test_bad_input_is_one_clear_line_with_what_to_do(
     ],
 )
 def test_arguments_that_do_not_parse_are_exit_2(mgl: Mgl, arguments: tuple[str, ...]) -> None:
-    assert mgl(*arguments).exit_code == 2
+    mgl(*arguments, code=2)
 
 
 def test_a_home_that_is_not_writable_is_exit_5(mgl: Mgl, mgl_home: Path) -> None:
@@ -161,35 +158,36 @@ def test_a_server_that_is_down_is_exit_4(mgl: Mgl, book: Path) -> None:
 
 def test_a_damaged_database_is_exit_6_and_stays(mgl: Mgl, mgl_home: Path) -> None:
     (mgl_home / "mgl.sqlite").write_bytes(b"not a database" * 100)
-    result = mgl("list")
-    assert result.exit_code == 6
+    result = mgl("list", code=6)
     assert "move it away" in result.stderr
     assert "Traceback" not in result.stderr
     assert (mgl_home / "mgl.sqlite").read_bytes() == b"not a database" * 100
 
 
-def test_debug_shows_the_traceback() -> None:
-    done = subprocess.run(
-        [*MGL, "--debug", "show", "nothing"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert "StoreError" in done.stderr
+def run_main(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["mgl", *words])
+    main()
 
 
-def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import mgl.models.shipped\n"
-        "def broken(override=None):\n    raise ZeroDivisionError('fault')\n"
-        "mgl.models.shipped.home = broken\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [*MGL, "list"], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: unexpected ZeroDivisionError: fault\nhint: ")
-    assert "Traceback" not in done.stderr
+@pytest.mark.usefixtures("capsys")
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(errors.StoreError):
+        run_main(monkeypatch, "--debug", "show", "nothing")
+
+
+def test_an_unexpected_error_is_one_line_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("fault")
+
+    monkeypatch.setattr("mgl.models.shipped.home", fail)
+    with pytest.raises(SystemExit) as ended:
+        run_main(monkeypatch, "list")
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: unexpected ZeroDivisionError: fault\nhint: ")
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

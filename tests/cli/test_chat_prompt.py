@@ -64,10 +64,10 @@ def test_ctrl_c_clears_the_line_and_does_not_end_the_chat(typed: PipeInput) -> N
     assert read_line() is None
 
 
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "embeds_words")
 def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
     typed: PipeInput,
-    server: Server,
+    options: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -82,17 +82,19 @@ def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
 
     monkeypatch.setattr(Speaker, "say", press)
     typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
-    words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
-    app([*words, "--base-url", server.url], standalone_mode=False)
+    app(["chat", "talk", "--preset", "small", *options], standalone_mode=False)
     assert "stopped; what you said is kept" in capsys.readouterr().err
     assert begun == ["It rains.", "It snows."]
     with Lab.open() as lab:
         assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
 
 
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "embeds_words")
 def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
-    typed: PipeInput, server: Server, capsys: pytest.CaptureFixture[str]
+    typed: PipeInput,
+    server: Server,
+    options: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its request kept the connection, and the chat waited for that without an end."""
     server.stall_after = 0
@@ -106,8 +108,7 @@ def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
     pressing = threading.Thread(target=press)
     pressing.start()
     typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
-    words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
-    app([*words, "--base-url", server.url], standalone_mode=False)
+    app(["chat", "talk", "--preset", "small", *options], standalone_mode=False)
     pressing.join()
     assert "stopped; what you said is kept" in capsys.readouterr().err
     with Lab.open() as lab:

@@ -35,8 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_list_shows_what_is_official_and_what_is_here(mgl: Mgl, folder: Path) -> None:
-    result = mgl("data", "--data", folder)
-    assert result.exit_code == 0
+    result = mgl("data", "--data", folder, code=0)
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["NAME", "TITLE", "ITEMS", "HERE", "LICENCE", "FOUND"]
     rows = {line.split()[0]: line for line in lines[1:]}
@@ -62,8 +61,7 @@ def test_what_cannot_be_read_or_needs_a_package_is_told_beside_the_others(
     assert "data_sample.json is not JSON" in found["nocha"]["fault"]
     assert "pyarrow" in found["prelude"]["fault"]
     assert found["narrativeqa"]["path"] is None
-    shown = mgl("data", "show", "nocha", "--data", folder)
-    assert shown.exit_code == 0
+    shown = mgl("data", "show", "nocha", "--data", folder, code=0)
     assert "unreadable" in shown.stdout
 
 
@@ -93,11 +91,9 @@ def test_what_is_not_here_says_where_to_put_it(mgl: Mgl, tmp_path: Path) -> None
 
 
 def test_an_unknown_benchmark_and_a_folder_that_is_none(mgl: Mgl, tmp_path: Path) -> None:
-    unknown = mgl("data", "show", "locom")
-    assert unknown.exit_code == 2
+    unknown = mgl("data", "show", "locom", code=2)
     assert "'locomo'" in unknown.stderr
-    none = mgl("data", "--data", tmp_path / "gone")
-    assert none.exit_code == 2
+    mgl("data", "--data", tmp_path / "gone", code=2)
 
 
 @pytest.mark.parametrize("name", registry.names("benchmark"))
@@ -118,7 +114,6 @@ def test_a_book_that_is_missing_is_told_and_the_rest_is_shown(mgl: Mgl, tmp_path
     asked = {"document_id": "a1", "question": "Who ?", "answers": ["Ann"]}
     (place / "books.json").write_text(json.dumps([book]))
     (place / "qaps.jsonl").write_text(json.dumps(asked))
-    shown = mgl("data", "show", "narrativeqa", "--data", tmp_path)
-    assert shown.exit_code == 0, shown.stderr
+    shown = mgl("data", "show", "narrativeqa", "--data", tmp_path, code=0)
     assert "1 items of 1 sources" in shown.stdout
     assert "  lengths are not known: " in shown.stdout

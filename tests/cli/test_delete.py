@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,10 +11,9 @@ from mgl.lab import Lab, OwnModels
 from mgl.models.adapters import write_adapter
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Turn
-from tests.cli.conftest import Mgl
+from tests.cli.conftest import Mgl, type_in
 from tests.lab.echoing import EchoEngine
 from tests.leftovers import find_left
-from tests.patience import PATIENCE_S
 
 WORDS = ["zorblat", "quaxby"]
 BOOK = Document.from_text("zorblat.txt", "Ann gave the quaxby to Bo in Rome. They met the walker.")
@@ -43,8 +38,7 @@ def test_what_would_go_is_said_and_nothing_goes_unless_it_is_confirmed(
     mgl: Mgl, memories: dict[str, str], mgl_home: Path
 ) -> None:
     write_adapter("mine", mgl_home, {"kind": "retriever", "licence": "", "sources": [BOOK.id]}, [])
-    said = mgl("delete", "zorblat.txt", "--dry-run")
-    assert said.exit_code == 0, said.stderr
+    said = mgl("delete", "zorblat.txt", "--dry-run", code=0)
     first, *rest = said.stdout.splitlines()
     assert first == "the document zorblat.txt would be deleted: 55 characters"
     assert {line for line in rest if line.startswith("  memory")} == {
@@ -53,8 +47,7 @@ def test_what_would_go_is_said_and_nothing_goes_unless_it_is_confirmed(
     }
     assert "1 question and 0 answers" in said.stdout
     assert "adapters trained on it, which are removed: mine" in said.stdout
-    nobody = mgl("delete", "zorblat.txt")
-    assert nobody.exit_code == 2
+    nobody = mgl("delete", "zorblat.txt", code=2)
     assert nobody.stdout == said.stdout
     assert "--yes" in nobody.stderr
     assert set(find_left(mgl_home, WORDS)) == {*WORDS}
@@ -62,33 +55,17 @@ def test_what_would_go_is_said_and_nothing_goes_unless_it_is_confirmed(
     done = mgl("delete", "zorblat.txt", "--yes", "--json")
     assert json.loads(done.stdout) == planned
     assert find_left(mgl_home, ["quaxby", "zorblat.txt", BOOK.id]) == {}
-    gone = mgl("delete", "zorblat.txt", "--yes")
-    assert gone.exit_code == 6
+    gone = mgl("delete", "zorblat.txt", "--yes", code=6)
     assert "there is no document" in gone.stderr
 
 
 def test_a_person_at_the_terminal_confirms(memories: dict[str, str], mgl_home: Path) -> None:
-    def type_in(said: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        ours, theirs = pty.openpty()
-        os.write(ours, said.encode())
-        done = subprocess.run(
-            [sys.executable, "-m", "mgl", *arguments],
-            stdin=theirs,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        os.close(theirs)
-        os.close(ours)
-        return done
-
     kept = type_in("n\n", "delete", "diary")
     assert "the conversation diary would be deleted: 1 turn" in kept.stdout
     assert kept.stderr.splitlines()[-1] == "nothing was deleted"
     assert find_left(mgl_home, [memories["talk"]])
     gone = type_in("y\n", "delete", "diary")
-    assert gone.returncode == 0, gone.stderr
+    assert gone.exit_code == 0, gone.stderr
     assert gone.stdout.splitlines()[-1] == "deleted: diary, with 1 memory"
     assert find_left(mgl_home, [memories["talk"], "diary", "I keep a zorblat"]) == {}
 
@@ -100,9 +77,8 @@ def test_a_memory_goes_alone_by_its_id_its_beginning_or_its_kind(
     said = mgl("delete", "zorblat.txt", "--memory", "naive-rag", "--dry-run")
     assert said.stdout == mgl("delete", first, "--dry-run").stdout
     assert said.stdout.startswith(f"zorblat.txt stays, since other memories are of it: {last}\n")
-    assert mgl("delete", "zorblat.txt", "--memory", "gam", "--yes").exit_code == 2
-    done = mgl("delete", first[:10], "--yes")
-    assert done.exit_code == 0, done.stderr
+    mgl("delete", "zorblat.txt", "--memory", "gam", "--yes", code=2)
+    done = mgl("delete", first[:10], "--yes", code=0)
     assert done.stdout.endswith("deleted: 1 memory\n")
     assert find_left(mgl_home, [first]) == {}
     assert [each["memory_id"] for each in json.loads(mgl("list", "--json").stdout)] == [

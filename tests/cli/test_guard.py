@@ -15,6 +15,8 @@ from mgl.cli.output import INTERRUPTED
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.patience import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
+
 STUCK = """
 import ctypes, os, sys
 from mgl.cli.guard import guard_command
@@ -46,7 +48,6 @@ def _status(pid: int) -> str:
         return "State:\tZ"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
 @pytest.mark.parametrize(
     ("stop", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)]
 )
@@ -61,7 +62,6 @@ def test_a_stuck_command_ends_with_its_guard(stop: signal.Signals, code: int) ->
     wait_until(lambda: not is_alive(child))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
 @pytest.mark.parametrize("command", ["chat", "ask"])
 def test_one_ctrl_c_stops_a_reply_and_not_its_chat(command: str) -> None:
     program = f"""
@@ -83,7 +83,6 @@ sys.exit(6)"""
     assert process.returncode == (6 if command == "chat" else INTERRUPTED)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
 def test_a_second_ctrl_c_ends_a_stuck_chat() -> None:
     process = start(STUCK.replace('["ask"]', '["chat"]'))
     assert process.stdout is not None
@@ -99,7 +98,6 @@ def test_a_second_ctrl_c_ends_a_stuck_chat() -> None:
     assert process.returncode == INTERRUPTED
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
 @pytest.mark.parametrize("returns", [True, False])
 def test_a_chat_whose_prompt_is_back_outlives_two_ctrl_c(*, returns: bool) -> None:
     """A prompt reads the terminal key by key. Without one, the reply is taken to be stuck."""

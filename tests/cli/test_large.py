@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from mgl.cli.app import app
 from mgl.lab import estimates
-from tests.cli.conftest import Mgl
+from tests.cli.conftest import Mgl, type_in
 from tests.cli.server import Server, story
 
 COMMANDS = ("build", "ask", "add")
@@ -29,13 +28,12 @@ pytestmark = pytest.mark.usefixtures("embeds_words")
 
 
 @pytest.fixture
-def commands(book: Path, log: Path, server: Server) -> dict[str, tuple[object, ...]]:
-    served = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+def commands(book: Path, log: Path, options: tuple[str, ...]) -> dict[str, tuple[object, ...]]:
     chunked = ("--memory", "graph", "--set", "chunk_tokens=24")
     return {
-        "build": ("build", book, *chunked, *served),
-        "ask": ("ask", book, "How many met?", "--set", "chunk_tokens=24", *served),
-        "add": ("add", "diary", log, *served),
+        "build": ("build", book, *chunked, *options),
+        "ask": ("ask", book, "How many met?", "--set", "chunk_tokens=24", *options),
+        "add": ("add", "diary", log, *options),
     }
 
 
@@ -43,42 +41,41 @@ Type = Callable[..., Result]
 
 
 @pytest.fixture
-def type_in(commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch) -> Type:
+def typing(commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch) -> Type:
     """Run one of the commands, with a limit of 100 characters, where somebody types this."""
     monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
 
     def run(name: str, said: str, *options: str) -> Result:
-        words = [str(word) for word in commands[name]]
-        return CliRunner().invoke(app, [*words, *options], input=said)
+        return type_in(said, *commands[name], *options)
 
     return run
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_where_nobody_answers_it_wants_yes(
-    mgl: Mgl, type_in: Type, server: Server, name: str
+    mgl: Mgl, typing: Type, server: Server, name: str
 ) -> None:
-    refused = type_in(name, "")
+    refused = typing(name, "")
     assert refused.exit_code == 2
     assert "--yes" in refused.stderr
     assert server.seen == []
     assert json.loads(mgl("list", "--json").stdout) == []
-    done = type_in(name, "", "--yes")
+    done = typing(name, "", "--yes")
     assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_is_asked_about_once(mgl: Mgl, type_in: Type, server: Server, name: str) -> None:
+def test_it_is_asked_about_once(mgl: Mgl, typing: Type, server: Server, name: str) -> None:
     for no in ("\n", "n\n"):
-        refused = type_in(name, no)
+        refused = typing(name, no)
         assert refused.exit_code == 2
         assert "characters" in refused.stderr
         assert server.seen == []
         assert json.loads(mgl("list", "--json").stdout) == []
-    begun = type_in(name, "y\n")
+    begun = typing(name, "y\n")
     assert begun.exit_code == 0, begun.output
     assert "[y/N]" in begun.stderr
-    again = type_in(name, "")
+    again = typing(name, "")
     assert again.exit_code == 0, "what was begun goes on without being asked about"
 
 
@@ -90,8 +87,7 @@ def test_what_counts_is_the_calls_the_tokens_and_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     book.with_name("first.txt").write_text(story(5))
-    first = mgl(commands["build"][0], book.with_name("first.txt"), *commands["build"][2:])
-    assert first.exit_code == 0, first.output
+    mgl(commands["build"][0], book.with_name("first.txt"), *commands["build"][2:], code=0)
     asked = len(server.seen)
     for limit in ("MOST_CALLS", "MOST_TOKENS", "MOST_SECONDS"):
         with monkeypatch.context() as patch:
@@ -102,4 +98,4 @@ def test_what_counts_is_the_calls_the_tokens_and_the_time(
         assert "tokens in" in refused.stderr
         assert "about" in refused.stderr
     assert len(server.seen) == asked
-    assert mgl(*commands["build"]).exit_code == 0
+    mgl(*commands["build"], code=0)

@@ -71,8 +71,7 @@ def test_wrong_weights_are_named_and_never_listed_as_here(
     mgl: Mgl, profiles: Path, tiny: Path
 ) -> None:
     tiny.write_bytes(b"evil")
-    result = mgl("models", "--models", profiles)
-    assert result.exit_code == 0
+    result = mgl("models", "--models", profiles, code=0)
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
     assert row[6] == "-"
@@ -96,8 +95,7 @@ def test_files_that_no_profile_pins_are_told_by_their_hash(mgl: Mgl, mgl_home: P
 
 
 def test_missing_weights_lead_to_a_command_that_takes_its_options(mgl: Mgl, profiles: Path) -> None:
-    refused = mgl("models", "get", "tiny", "--models", profiles)
-    assert refused.exit_code == 5
+    refused = mgl("models", "get", "tiny", "--models", profiles, code=5)
     command = "mgl models get tiny --allow-hub"
     assert command in refused.stderr
     taken = mgl("models", "get", "--help").stdout

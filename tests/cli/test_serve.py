@@ -108,17 +108,6 @@ def foreground(words: Start, stderr: int = subprocess.PIPE) -> subprocess.Popen[
     )
 
 
-def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mgl", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env={**os.environ, **env},
-    )
-
-
 def _record(home: Path, port: int) -> ServerRecord:
     record = records.read_record(home, port)
     assert record is not None
@@ -144,16 +133,8 @@ def until(
     return _record(home, port)
 
 
-def load(home: Path, port: int, process: subprocess.Popen[str], loaded: Path) -> ServerRecord:
-    """Let a server that loads go on once its record says how far it is."""
-    until(home, port, process, lambda record: record.progress == "loading weights 50%")
-    loaded.touch()
-    return ready(home, port, process)
-
-
 def test_profiles_are_listed(mgl: Mgl) -> None:
-    listed = mgl("serve")
-    assert listed.exit_code == 0
+    listed = mgl("serve", code=0)
     assert "cpu: " in listed.stdout
     assert "qwen2.5-32b-instruct" in listed.stdout
     profiles = json.loads(mgl("serve", "--json").stdout)
@@ -164,8 +145,7 @@ def test_dry_run_prints_the_command_and_starts_nothing(
     mgl: Mgl, start: Start, mgl_home: Path, weights: Path
 ) -> None:
     (weights / "chat_template.jinja").unlink()
-    printed = mgl(*start, "--dry-run", "--adapter", "tales=/adapters/tales")
-    assert printed.exit_code == 0, printed.stderr
+    printed = mgl(*start, "--dry-run", "--adapter", "tales=/adapters/tales", code=0)
     assert "-m vllm.entrypoints.openai.api_server" in printed.stdout
     assert f"--model {weights}" in printed.stdout
     assert "--host 127.0.0.1" in printed.stdout
@@ -175,7 +155,7 @@ def test_dry_run_prints_the_command_and_starts_nothing(
     plan = json.loads(as_json.stdout)
     assert plan["command"][1:3] == ["-m", "vllm.entrypoints.openai.api_server"]
     assert plan["adapters"] == {"tales": "/adapters/tales"}
-    assert mgl(*start, "--json").exit_code == 2
+    mgl(*start, "--json", code=2)
     assert not (mgl_home / "servers" / "run").exists()
 
 
@@ -193,8 +173,7 @@ def test_dry_run_prints_the_command_and_starts_nothing(
 def test_what_cannot_go_together_is_one_clear_line(
     mgl: Mgl, words: tuple[str, ...], said: str
 ) -> None:
-    result = mgl("serve", "start", *words)
-    assert result.exit_code == 2
+    result = mgl("serve", "start", *words, code=2)
     assert said in result.stderr
     assert result.stderr.startswith("error: ")
     assert len(result.stderr.splitlines()) == 2
@@ -204,8 +183,7 @@ def test_a_folder_without_a_chat_template_is_not_served(
     mgl: Mgl, start: Start, weights: Path, mgl_home: Path
 ) -> None:
     (weights / "chat_template.jinja").unlink()
-    result = mgl(*start)
-    assert result.exit_code == 5
+    result = mgl(*start, code=5)
     assert "no chat template" in result.stderr
     assert "error: the server was not started: chat template" in result.stderr
     assert not (mgl_home / "servers" / "run").exists()
@@ -214,42 +192,33 @@ def test_a_folder_without_a_chat_template_is_not_served(
 def test_in_the_foreground_until_ctrl_c(
     start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = tmp_path / "loaded"
-    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
-    process = foreground(start)
-    record = load(mgl_home, port, process, loaded)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0
-    assert stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
-    assert "ok  chat template: " in stderr
-    assert "tiny: loading weights 50%\n" in stderr
-    assert stderr.endswith("stopped\n")
-    assert record.api_key not in stdout + stderr
-    assert processes.find_processes(record.token) == []
-
-
-def test_a_terminal_has_one_line_that_is_written_over(
-    start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """A terminal has one line that is written over."""
     loaded = tmp_path / "loaded"
     monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
     monkeypatch.setenv("TERM", "xterm")
     mine, its = pty.openpty()
     process = foreground(start, stderr=its)
     os.close(its)
-    load(mgl_home, port, process, loaded)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE_S)
-    seen = os.read(mine, 65536)
+    until(mgl_home, port, process, lambda record: record.progress == "loading weights 50%")
+    loaded.touch()
+    record = ready(mgl_home, port, process)
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
+    seen = os.read(mine, 65536).decode()
     os.close(mine)
-    assert "tiny: loading weights 50%" in seen.decode()
-    assert b"\x1b[2K" in seen
-    assert b"50%\r\n" not in seen
+    assert process.returncode == 0
+    assert stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
+    assert "ok  chat template: " in seen
+    assert "tiny: loading weights 50%" in seen
+    assert "\x1b[2K" in seen
+    assert "50%\r\n" not in seen
+    assert seen.endswith("stopped\r\n")
+    assert record.api_key not in stdout + seen
+    assert processes.find_processes(record.token) == []
 
 
 def test_left_running_it_is_shown_found_and_stopped(
-    mgl: Mgl, start: Start, mgl_home: Path, port: int, weights: Path
+    mgl_leaving: Mgl, start: Start, mgl_home: Path, port: int, weights: Path
 ) -> None:
     """Its library of constraints is the one that was measured to be the fastest."""
     own = mgl_home / "serving" / "here.yaml"
@@ -257,8 +226,8 @@ def test_left_running_it_is_shown_found_and_stopped(
     key = f"0.32.0 {compute_sha256(weights / 'tokenizer.json')}"
     costs = {"guidance": {"a": 2.0}, "outlines": {"a": 1.0}}
     (mgl_home / "serving-backends.json").write_text(json.dumps({key: costs}))
-    begun = run(*start, "--detach")
-    assert begun.returncode == 0, begun.stderr
+    mgl = mgl_leaving
+    begun = mgl(*start, "--detach", code=0)
     assert "constraints are compiled by outlines: guidance 2.00 s; outlines 1.00 s" in begun.stderr
     assert begun.stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
     record = ready(mgl_home, port)
@@ -271,11 +240,10 @@ def test_left_running_it_is_shown_found_and_stopped(
     for secret in (record.api_key, record.token):
         assert secret not in shown + json.dumps(told)
 
-    second = mgl(*start)
-    assert second.exit_code == 2
+    second = mgl(*start, code=2)
     assert f"port {port} is taken by your own server tiny (ready)" in second.stderr
 
-    assert mgl("serve", "stop", "--port", free_port()).exit_code == 0
+    mgl("serve", "stop", "--port", free_port(), code=0)
     assert len(records.list_running(mgl_home)) == 1
     stopped = mgl("serve", "stop")
     assert stopped.stdout == f"stopped tiny on port {port}\n"
@@ -286,12 +254,17 @@ def test_left_running_it_is_shown_found_and_stopped(
 
 @pytest.mark.parametrize("detach", [(), ("--detach",)])
 def test_a_server_that_fails_says_why(
-    start: Start, mgl_home: Path, tmp_path: Path, detach: tuple[str, ...]
+    mgl_leaving: Mgl,
+    start: Start,
+    mgl_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    detach: tuple[str, ...],
 ) -> None:
     words = tmp_path / "words"
     words.write_text("KeyError: 'invalid tool call parser: nosuch (chose from {hermes})'")
-    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {shlex.quote(str(words))} --times 9")
-    assert failed.returncode == 4
+    monkeypatch.setenv("FAKE_OPTIONS", f"--crash {shlex.quote(str(words))} --times 9")
+    failed = mgl_leaving(*start, *detach, code=4)
     assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
     assert "servers/log" in failed.stderr.splitlines()[-1]
     assert records.find_leftovers(mgl_home) == records.list_running(mgl_home) == []
@@ -302,11 +275,11 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
 ) -> None:
     monkeypatch.setenv("FAKE_OPTIONS", "--load-until /never")
     process = foreground((*start, "--detach"))
-    wait_until(lambda: records.read_record(mgl_home, port) is not None)
-    wait_until(lambda: bool(processes.find_processes(_record(mgl_home, port).token)))
+    until(mgl_home, port, process, lambda record: record.progress == "loading weights 50%")
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert "tiny: loading weights 50%\n" in stderr
     assert process.returncode == 130
     assert processes.find_processes(token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
@@ -324,8 +297,7 @@ def test_a_server_that_lost_its_supervisor(
     assert shown.stdout == ""
     (told,) = json.loads(mgl("serve", "status", "--json").stdout)
     assert (told["supervised"], told["port"]) == (False, port)
-    refused = mgl(*start)
-    assert refused.exit_code == 2
+    refused = mgl(*start, code=2)
     assert f"`mgl serve stop --port {port}`" in refused.stderr
     assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
     assert processes.find_processes(record.token) == []
@@ -362,16 +334,14 @@ def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
                 *("key", "token", os.getpid(), Path("/log")),
             ),
         )
-    result = mgl("serve", "stop")
-    assert result.exit_code == 2
+    result = mgl("serve", "stop", code=2)
     assert "2 servers run: 8001 (m8001), 8002 (m8002)" in result.stderr
     for record in locks:
         record.__exit__(None, None, None)
 
 
 def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
-    nothing = mgl("serve", "probe")
-    assert nothing.exit_code == 4
+    nothing = mgl("serve", "probe", code=4)
     assert "no server to probe" in nothing.stderr
     with serving(VLLM, *[chat("Paris.")] * 40) as server:
         printed = mgl("serve", "probe", "--base-url", server.url)

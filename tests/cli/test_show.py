@@ -17,23 +17,13 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document, Turn
 from tests.cli.conftest import Mgl
-from tests.cli.server import Server
 
 QUESTION = "Who met?"
 
 
 @pytest.fixture
-def memory(mgl: Mgl, book: Path, server: Server) -> str:
-    options = (
-        "--model",
-        "qwen2.5-7b-instruct",
-        "--base-url",
-        server.url,
-        "--set",
-        "chunk_tokens=48",
-    )
-    asked = mgl("ask", book, QUESTION, "--json", *options)
-    assert asked.exit_code == 0, asked.stderr
+def memory(mgl: Mgl, book: Path, options: tuple[str, ...]) -> str:
+    asked = mgl("ask", book, QUESTION, "--json", *options, "--set", "chunk_tokens=48", code=0)
     memory_id: str = json.loads(asked.stdout)["memory_id"]
     return memory_id
 
@@ -56,42 +46,47 @@ def test_the_beginning_of_an_id_is_enough_unless_it_is_a_name(mgl: Mgl, memory: 
     assert "there is no memory 'mem_'" in refused.stderr
 
 
-def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: Server) -> None:
-    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+def test_the_list_has_a_row_a_source_and_its_date(
+    mgl: Mgl, book: Path, options: tuple[str, ...]
+) -> None:
     for question in ("Who met?", "Who else?"):
-        assert mgl("ask", book, question, *options).exit_code == 0
+        mgl("ask", book, question, *options, code=0)
     _, row = mgl("list").stdout.splitlines()
     assert "2 memories" in row
     assert "Who else? (+1)" in row
     assert f"{datetime.now():%Y-%m-}" in row
     assert len(mgl("list", "book.txt").stdout.splitlines()) == 3
-    unknown = mgl("list", "other.txt")
-    assert unknown.exit_code == 3
+    unknown = mgl("list", "other.txt", code=3)
     assert "no memory is of 'other.txt'" in unknown.stderr
 
 
-def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
-    mgl: Mgl, book: Path, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_document_is_found_by_the_name_that_the_list_shows(
+    mgl: Mgl,
+    book: Path,
+    options: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """As its file does, whatever was made of it last; the answer says which memory gave it."""
-    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
-    assert mgl("ask", book, QUESTION, "--memory", "direct", *options).exit_code == 0
+    """The kind that is asked for, as by its file, whatever was made of it last."""
+    mgl("ask", book, QUESTION, "--memory", "direct", *options, code=0)
     monkeypatch.chdir(tmp_path.parent)
     for more, kind in (
         ((), "mindgraph"),
         (("--memory", "direct"), "direct"),
         (("--memory", "passages"), "passages"),
     ):
-        asked = mgl("ask", "book.txt", QUESTION, *more, *options)
-        assert asked.exit_code == 0, asked.stderr
+        asked = mgl("ask", "book.txt", QUESTION, *more, *options, code=0)
         assert re.search(rf"\nmemory: mem_\w+ \({kind}; mgl show", asked.stdout)
     assert " (mindgraph)\n" in mgl("show", "book.txt").stdout
+    for command in ("log", "export"):
+        mgl(command, "book.txt", code=0)
+    refused = mgl("forget", "book.txt", "--turn", "1", "--yes")
+    assert "not a conversation that grows" in refused.stderr
 
 
 def test_a_conversation_of_what_holds_none_is_refused(mgl: Mgl, book: Path) -> None:
     for source, words in ((book, "as a document, which holds no"), ("book.txt", "is not a file")):
-        refused = mgl("ask", source, QUESTION, "--conversation", "3")
-        assert refused.exit_code == 2
+        refused = mgl("ask", source, QUESTION, "--conversation", "3", code=2)
         assert words in refused.stderr
 
 
@@ -138,8 +133,9 @@ def test_a_log_without_edits_says_why(
     assert mgl("log", made, "--json").stdout == "[]\n"
 
 
-def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:
-    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+def test_a_text_under_two_names_is_found_by_both(
+    mgl: Mgl, book: Path, options: tuple[str, ...]
+) -> None:
     copy = book.with_name("copy.txt")
     copy.write_bytes(book.read_bytes())
     assert "both names" not in mgl("build", book, *options).stderr
@@ -151,42 +147,24 @@ def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: S
     assert "book.txt" in row
     assert mgl("list", "copy.txt").stdout == mgl("list", "book.txt").stdout
     copy.write_text("P1 met P9.")
-    assert mgl("build", copy, *options).exit_code == 0
+    mgl("build", copy, *options, code=0)
     assert "book.txt" in mgl("list", "book.txt").stdout
     assert "book.txt" not in mgl("list", "copy.txt").stdout
-    assert mgl("delete", "copy.txt", "--yes").exit_code == 0
+    mgl("delete", "copy.txt", "--yes", code=0)
     assert "copy.txt" not in mgl("list").stdout
 
 
-def test_a_document_is_found_by_the_name_that_the_list_shows(
-    mgl: Mgl, book: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
-    assert mgl("build", book, *options).exit_code == 0
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    for command in (("show",), ("log",), ("export",)):
-        done = mgl(*command, "book.txt")
-        assert done.exit_code == 0, done.stderr
-    done = mgl("ask", "book.txt", "Who met P1?", *options)
-    assert done.exit_code == 0, done.stderr
-    refused = mgl("forget", "book.txt", "--turn", "1", "--yes")
-    assert "not a conversation that grows" in refused.stderr
-
-
+@pytest.mark.usefixtures("embeds_words")
 def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
-    mgl: Mgl, book: Path, server: Server
+    mgl: Mgl, book: Path, options: tuple[str, ...]
 ) -> None:
-    options = ("--preset", "small", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
     question = "Who met P1, and who met P7?"
-    built = mgl("build", book, "--question", question, *options)
-    assert built.exit_code == 0, built.stderr
+    mgl("build", book, "--preset", "small", "--question", question, *options, code=0)
     _, row = mgl("list").stdout.splitlines()
     assert row.endswith("Who met P1? (+1)")
     assert "1 step " not in row
     assert "2 steps" in row
-    assert mgl("ask", book, question, *options).exit_code == 0
+    mgl("ask", book, question, "--preset", "small", *options, code=0)
     memory_id = row.split()[0]
     readings = [line for line in mgl("log", memory_id).stdout.splitlines() if "  reading " in line]
     assert all(re.search(r"question Who met P\d\?, spans 0-\d+", line) for line in readings)
@@ -198,11 +176,9 @@ def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
 
 @pytest.mark.usefixtures("embeds_words")
 def test_one_memory_says_everywhere_how_much_it_has_read(
-    mgl: Mgl, book: Path, server: Server
+    mgl: Mgl, book: Path, options: tuple[str, ...]
 ) -> None:
-    options = ("--memory", "naive-rag", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
-    asked = mgl("ask", book, QUESTION, *options)
-    assert asked.exit_code == 0, asked.stderr
+    asked = mgl("ask", book, QUESTION, "--memory", "naive-rag", *options, code=0)
     assert "whole text" in mgl("list").stdout
     shown = mgl("show", json.loads(mgl("list", "--json").stdout)[0]["memory_id"]).stdout
     assert "whole text" in shown
@@ -226,12 +202,9 @@ def test_a_memory_is_shown_as_it_was_after_a_step(mgl: Mgl, memory: str) -> None
         assert set(nodes(before)) < set(nodes(after))
     assert "question: Who" in steps[-1]
     assert all("question: Who" not in shown for shown in steps[:-1])
-
-
-def test_a_step_as_json_holds_the_graph_of_that_step(mgl: Mgl, memory: str) -> None:
     shown = json.loads(mgl("show", memory, "--step", "1", "--json").stdout)
     assert shown["step"] == shown["graph"]["steps"] == 1
-    assert len(shown["graph"]["nodes"]) == len(nodes(mgl("show", memory, "--step", "1").stdout))
+    assert len(shown["graph"]["nodes"]) == len(nodes(steps[1]))
     assert shown["answers"] == []
     whole = json.loads(mgl("show", memory, "--json").stdout)
     assert {"step", "graph"}.isdisjoint(whole)
@@ -313,7 +286,7 @@ def test_a_turn_of_dots_is_no_deleted_one(mgl: Mgl) -> None:
     with Lab.open() as lab:
         for number, text in enumerate(("···", "I have a secret.", "Hi.")):
             lab.talk("diary").append(Turn(f"{number}", "Ann", text))
-    assert mgl("forget", "diary", "--turn", "1", "--yes").exit_code == 0
+    mgl("forget", "diary", "--turn", "1", "--yes", code=0)
     shown = {each: mgl("show", "diary", each).stdout for each in ("0", "1")}
     assert "“···”" in shown["0"]
     assert "(deleted)" in shown["1"]

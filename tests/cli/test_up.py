@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -20,16 +19,14 @@ import psutil
 import pytest
 
 from mgl.errors import EngineUnavailable, ResourceError, install_hint
-from tests.cli.conftest import Mgl
+from tests.cli.conftest import SERVED, Mgl
 from tests.cli.server import Server
-from tests.cli.shell import free_port, run_shell
+from tests.cli.shell import free_port
+from tests.leftovers import find_left
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.supervised import hear_signals
 
-MODEL = "qwen2.5-7b-instruct"
 OWN = "a-key-of-my-own"
-
-run = partial(run_shell, "up")
 
 
 @pytest.fixture(autouse=True)
@@ -49,11 +46,6 @@ def ask(port: int, key: str, host: str = "127.0.0.1") -> httpx.Response:
     return httpx.get(f"http://{host}:{port}/v1/models", headers=headers, trust_env=False)
 
 
-def fail(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mgl", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-
-
 def processes() -> set[int]:
     """The processes that any server of a test carries on in."""
     found = set()
@@ -68,24 +60,25 @@ def processes() -> set[int]:
 
 
 def test_detached_with_a_key_for_each_tenant_and_once_a_port(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path
+    mgl_leaving: Mgl, options: tuple[str, ...], port: int, mgl_home: Path
 ) -> None:
+    mgl = mgl_leaving
     stop = ("up", "--stop", "--port", port)
-    choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--tenant", "ann")
-    ready, look, ann = run(*choice, "--detach").splitlines()
+    command = ("up", "--port", port, *options, "--tenant", "ann", "--detach")
+    ready, look, ann = mgl(*command, code=0).stdout.splitlines()
     assert ready.startswith(f"ready at http://127.0.0.1:{port}/v1 with the key mgl-")
     assert look.endswith(f": http://127.0.0.1:{port}/inspect/")
     assert ann.startswith("ann: mgl-")
     keys = ready.split()[-1], ann.split()[-1]
     for key in keys:
         names = [each["id"] for each in ask(port, key).json()["data"]]
-        assert names == ["mgl/gam", "mgl/mnemis", MODEL]
+        assert names == ["mgl/gam", "mgl/mnemis", SERVED]
     pasted = json.loads(mgl("mcp", "--config", "http").stdout)["mcpServers"]["mgl"]
     assert pasted["url"] == f"http://127.0.0.1:{port}/mcp"
     elsewhere = mgl("up", "--stop", "--port", 9).stdout
     assert f", but at http://127.0.0.1:{port}\n" in elsewhere
-    second = fail("up", *choice, "--detach")
-    assert (second.returncode, second.stdout) == (2, "")
+    second = mgl(*command, code=2)
+    assert second.stdout == ""
     assert f"port {port} is taken" in second.stderr
     assert "--stop" in second.stderr
     assert ask(port, keys[0]).status_code == 200
@@ -101,45 +94,44 @@ def test_detached_with_a_key_for_each_tenant_and_once_a_port(
 
 
 def test_on_another_host_the_key_of_the_door_and_that_of_the_model_server_are_two(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+    mgl_leaving: Mgl,
+    server: Server,
+    options: tuple[str, ...],
+    port: int,
+    mgl_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MGL_UP_KEY", OWN)
     monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
     host = "127.0.0.2"
-    choice = ("--host", host, "--port", port, "--model", MODEL, "--base-url", server.url)
-    said = run(*choice, "--detach")
+    command = ("up", "--host", host, "--port", port, *options, "--detach")
+    said = mgl_leaving(*command, code=0).stdout
     assert f"ready at http://{host}:{port}/v1 with the key of MGL_UP_KEY" in said
     assert ask(port, OWN, host).status_code == 200
     assert ask(port, "the-model-servers-key", host).status_code == 401
-    plain = {"model": MODEL, "messages": [{"role": "user", "content": "How many met?"}]}
+    plain = {"model": SERVED, "messages": [{"role": "user", "content": "How many met?"}]}
     headers = {"Authorization": f"Bearer {OWN}"}
     url = f"http://{host}:{port}/v1/chat/completions"
     answer = httpx.post(url, json=plain, headers=headers, trust_env=False, timeout=PATIENCE_S)
     assert answer.status_code == 200, answer.text
     assert server.keys == {"Bearer the-model-servers-key"}
-    assert "stopped" in mgl("up", "--stop", "--port", port).stdout
-    kept = [path for path in mgl_home.rglob("*") if path.is_file()]
-    assert f"{port}.log" in {path.name for path in kept}
-    assert [path for path in kept if OWN.encode() in path.read_bytes()] == []
+    assert "stopped" in mgl_leaving("up", "--stop", "--port", port).stdout
+    assert (mgl_home / "up" / f"{port}.log").exists()
+    assert find_left(mgl_home, [OWN]) == {}
     assert OWN not in said
 
 
-@pytest.mark.usefixtures("mgl_home")
-def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Path) -> None:
+def test_detached_without_the_extra_says_what_to_install(
+    mgl_leaving: Mgl, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = tmp_path / "uvicorn.py"
     missing.write_text("raise ModuleNotFoundError('none', name='uvicorn')")
-    done = subprocess.run(
-        [sys.executable, "-m", "mgl", "up", "--port", f"{port}", "--detach"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == ResourceError.exit_code
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    done = mgl_leaving("up", "--port", port, "--detach", code=ResourceError.exit_code)
     error, hint = done.stderr.splitlines()
     assert error == "error: the server needs uvicorn"
     assert hint == f"hint: {install_hint('server')}"
+    assert not processes()
 
 
 class Stranger(BaseHTTPRequestHandler):
@@ -157,29 +149,20 @@ class Stranger(BaseHTTPRequestHandler):
 
 
 def test_a_strangers_server_is_not_taken_for_the_one_just_started(
-    mgl: Mgl, server: Server, mgl_home: Path
+    mgl_leaving: Mgl, options: tuple[str, ...], mgl_home: Path
 ) -> None:
     with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
         thread = Thread(target=stranger.serve_forever, daemon=True)
         thread.start()
         port = stranger.server_address[1]
-        choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-        done = fail("up", *choice)
-        assert (done.returncode, done.stdout) == (2, "")
+        done = mgl_leaving("up", "--port", port, *options, "--detach", code=2)
+        assert done.stdout == ""
         assert f"port {port} cannot be used" in done.stderr
         assert not (mgl_home / "up" / f"{port}.json").exists()
-        assert "was detached on port" in mgl("up", "--stop", "--port", port).stdout
+        assert "was detached on port" in mgl_leaving("up", "--stop", "--port", port).stdout
         assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
         stranger.shutdown()
         thread.join()
-
-
-@pytest.mark.usefixtures("mgl_home")
-def test_one_that_cannot_serve_its_model_is_not_called_ready(port: int) -> None:
-    done = fail("up", "--port", port, "--model", "none-such", "--detach")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "none-such" in done.stderr
-    assert not processes()
 
 
 @pytest.mark.usefixtures("mgl_home")
@@ -188,7 +171,7 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        words = ("up", "--port", f"{port}", "--model", MODEL, "--base-url", url, "--detach")
+        words = ("up", "--port", f"{port}", "--model", SERVED, "--base-url", url, "--detach")
         process = subprocess.Popen(
             [sys.executable, "-m", "mgl", *words], preexec_fn=hear_signals, start_new_session=True
         )
@@ -199,9 +182,14 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
 
 
 def test_one_that_cannot_be_stopped_or_has_died_is_not_said_to_be_stopped(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+    mgl_leaving: Mgl,
+    options: tuple[str, ...],
+    port: int,
+    mgl_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    mgl = mgl_leaving
+    mgl("up", "--port", port, *options, "--detach", code=0)
     with monkeypatch.context() as patch:  # as another user's, whose processes one cannot see
         patch.setattr("mgl.processes.find_processes", lambda _token: [])
         done = mgl("up", "--stop", "--port", port)
@@ -229,7 +217,6 @@ def test_a_record_that_is_none_is_named(mgl: Mgl, port: int, mgl_home: Path) -> 
 def test_another_host_needs_a_key_of_its_own(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of the model server opens no door to the network."""
     monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
-    done = mgl("up", "--host", "0.0.0.0")
-    assert done.exit_code == 2
+    done = mgl("up", "--host", "0.0.0.0", code=2)
     assert "no key was given" in done.stderr
     assert "MGL_UP_KEY" in done.stderr

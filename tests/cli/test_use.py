@@ -12,15 +12,15 @@ import pytest
 from mgl.lab.default import DefaultModel, read_default
 from mgl.models.adapters import write_adapter
 from mgl.serving import nearby
-from tests.cli.conftest import Mgl
+from tests.cli.conftest import SERVED, Mgl
 from tests.cli.server import Server
 from tests.evaluation.trial import write_data
+from tests.leftovers import find_left
 from tests.openai.answering import LLAMA as TOKENIZING
 from tests.openai.answering import Route, chat, serving
 from tests.serving.makes import obeying
 from tests.serving.test_nearby import LLAMA, LM_STUDIO, OLLAMA
 
-SERVED = "qwen2.5-7b-instruct"
 CLAIMS = '{"answer": "Bo met.", "confidence": "high", "citations": []}'
 
 
@@ -55,36 +55,27 @@ def test_the_default_ships_until_another_is_used(mgl: Mgl, mgl_home: Path) -> No
     assert read_default(mgl_home) == DefaultModel(model="smollm2-135m")
     assert "which ships" in mgl("use", "--unset").stdout
     assert read_default(mgl_home) is None
-    assert mgl("use", "--unset").exit_code == 0
+    mgl("use", "--unset", code=0)
 
 
 def test_every_command_asks_the_server_that_is_used(
-    mgl: Mgl, server: Server, book: Path, monkeypatch: pytest.MonkeyPatch
+    mgl: Mgl, server: Server, book: Path, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With the key of the environment, which is not kept."""
     monkeypatch.setenv("MGL_API_KEY", "the-servers")
     assert mgl("use", server.url).stdout == f"{SERVED} of {server.url}\n"
     question = ("ask", book, "How many met?", "--set", "chunk_tokens=24", "--json")
-    done = mgl(*question)
-    assert done.exit_code == 0, done.stderr
+    done = mgl(*question, code=0)
     assert json.loads(done.stdout)["answer"] == "20 met."
     assert "server" in {line.split()[1].strip(":") for line in mgl("doctor").stdout.splitlines()}
     assert server.keys == {"Bearer the-servers"}
-
-
-def test_the_key_is_not_kept(
-    mgl: Mgl, server: Server, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MGL_API_KEY", "the-servers")
-    assert mgl("use", server.url).exit_code == 0
-    kept = [path for path in mgl_home.rglob("*") if path.is_file()]
-    assert kept
-    assert not [path for path in kept if b"the-servers" in path.read_bytes()]
+    assert find_left(mgl_home, ["the-servers"]) == {}
 
 
 def test_options_and_environment_go_before_the_default(
     mgl: Mgl, server: Server, ollama: str, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert mgl("use", ollama).exit_code == 0
+    mgl("use", ollama, code=0)
     question = ("ask", book, "How many met?", "--set", "chunk_tokens=24", "--json")
     for named in (("--base-url", server.url), ("--model", SERVED, "--base-url", server.url)):
         assert json.loads(mgl(*question, *named).stdout)["answer"] == "20 met."
@@ -121,21 +112,20 @@ def test_a_run_takes_the_default_unless_it_names_another_model(
 ) -> None:
     data = write_data(tmp_path / "tiny.json", {"north": ["Asgard"]})
     words = ("eval", "run", "tiny", "--memory", "direct", "--data", data)
-    assert mgl("use", ollama).exit_code == 0
-    done = mgl(*words, "--out", tmp_path / "first")
-    assert done.exit_code == 0, done.stderr
+    mgl("use", ollama, code=0)
+    mgl(*words, "--out", tmp_path / "first", code=0)
     kept = json.loads((tmp_path / "first" / "manifest.json").read_text())
     assert list(kept["models"]) == ["mistral:latest"]
     named = mgl(*words, "--out", tmp_path / "second", "--model", SERVED)
     assert f"{SERVED} needs a model server" in named.stderr
-    assert mgl("eval", "resume", tmp_path / "first", "--data", data).exit_code == 0
+    mgl("eval", "resume", tmp_path / "first", "--data", data, code=0)
 
 
 def test_what_cannot_be_used_is_refused_and_changes_nothing(
     mgl: Mgl, ollama: str, mgl_home: Path
 ) -> None:
     write_adapter("mine", mgl_home, {"kind": "retriever", "licence": "MIT"}, [])
-    assert mgl("use", "smollm2-135m").exit_code == 0
+    mgl("use", "smollm2-135m", code=0)
     for arguments, code, said in (
         (("smollm2-135",), 2, "did you mean smollm2-135m"),
         (("all-minilm-l6-v2",), 2, "does not generate text"),
@@ -161,11 +151,10 @@ def test_an_adapter_is_used_with_its_base(mgl: Mgl, mgl_home: Path) -> None:
 def test_a_broken_file_is_named_and_unset(mgl: Mgl, mgl_home: Path, book: Path) -> None:
     (mgl_home / "default.json").write_text('{"modle": "x"}')
     for words in (("use",), ("ask", book, "Who?")):
-        refused = mgl(*words)
-        assert refused.exit_code == 5
+        refused = mgl(*words, code=5)
         assert "`mgl use --unset` removes it" in refused.stderr
     assert "!!  default: " in mgl("doctor").stdout
-    assert mgl("use", "--unset").exit_code == 0
+    mgl("use", "--unset", code=0)
 
 
 def test_the_doctor_names_the_best_model_and_its_one_command(
@@ -179,5 +168,5 @@ def test_the_doctor_names_the_best_model_and_its_one_command(
         assert line.startswith("ok  better model: /models/best.gguf of llama.cpp b6000-1234567")
         assert command in line
         assert command in mgl("use").stderr
-        assert mgl(*command.strip("`").split()[1:]).exit_code == 0
+        mgl(*command.strip("`").split()[1:], code=0)
         assert "better model" not in mgl("doctor").stdout

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.kinds import install_toys, keep_snapshots
+from tests.conformance.kinds import install_toys, keep_snapshots, write_toys
+
+
+@pytest.fixture(scope="session")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a toy for the package of every peer."""
+    folder = tmp_path_factory.mktemp("toys")
+    write_toys(folder)
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def _toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_toys(monkeypatch, tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def _little(toys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toys are the peers, and snapshots are kept of little."""
+    install_toys(monkeypatch, toys)
     keep_snapshots(monkeypatch)

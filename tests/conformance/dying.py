@@ -30,7 +30,9 @@ from tests.conformance.kinds import (
     CountingEngine,
     install_toys,
     keep_snapshots,
+    list_cases,
     run,
+    write_toys,
 )
 from tests.patience import PATIENCE_S
 
@@ -40,6 +42,7 @@ FORGOTTEN: Final = ("t3", "t8")
 # Forks from a process that has imported this module and has no threads.
 FORKING: Final = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__])
+list_cases()  # loads all kinds, which each process would do anew
 
 
 class Clock:
@@ -122,8 +125,7 @@ class Place:
 def _work(case: Case, operation: Operation, folder: Path, last: int | None, sender: Any) -> None:
     place, clock = Place(folder), Clock(last)
     with pytest.MonkeyPatch.context() as patch, Store.open(place.database) as store:
-        install_toys(patch, Path(mkdtemp(dir=folder)))
-        keep_snapshots(patch)
+        _prepare(patch, case, folder)
         patch.setattr(file, "transaction", clock.transaction)
         source = None if operation == "build" else Conversation.from_name("talk")
         memory = case.open(store, LoggingEngine(place.calls, clock), source)
@@ -140,8 +142,7 @@ def _work_beside(case: Case, operation: Operation, folder: Path, barrier: Any) -
             home=folder,
         ) as lab,
     ):
-        install_toys(patch, Path(mkdtemp(dir=folder)))
-        keep_snapshots(patch)
+        _prepare(patch, case, folder)
         barrier.wait()
         if operation == "build":
             asked = [question.text for question in case.questions]
@@ -158,6 +159,14 @@ def _work_beside(case: Case, operation: Operation, folder: Path, barrier: Any) -
             case "forget":
                 talk.forget(FORGOTTEN)
         talk.flush()
+
+
+def _prepare(patch: pytest.MonkeyPatch, case: Case, folder: Path) -> None:
+    keep_snapshots(patch)
+    if case.is_peer:
+        toys = Path(mkdtemp(dir=folder))
+        write_toys(toys)
+        install_toys(patch, toys)
 
 
 async def _operate(case: Case, operation: Operation, memory: Any, place: Place) -> None:

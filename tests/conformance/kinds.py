@@ -257,6 +257,26 @@ async def run(case: Case, memory: Any) -> Answer | None:
     return await memory.answer(QUESTION) if case.answers else None
 
 
+@contextmanager
+def open_built(case: Case) -> Iterator[tuple[Store, Any]]:
+    """A store that has the memory built, and the memory as it is opened now."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "mgl.sqlite"
+        path.write_bytes(build_once(case))
+        with Store.open(path) as store:
+            yield store, case.open(store)
+
+
+@cache
+def build_once(case: Case) -> bytes:
+    """The file of a store in which the memory was built, once for all tests of this process."""
+    with TemporaryDirectory() as folder, Portal() as portal:
+        path = Path(folder) / "mgl.sqlite"
+        with Store.open(path) as store:
+            portal.run(lambda: case.open(store).build())
+        return path.read_bytes()
+
+
 @cache
 def run_whole(case: Case) -> tuple[dict[str, Any], Answer | None, tuple[str, ...]]:
     """What a run that nothing disturbs leaves in the store, its answer, and its calls."""
@@ -321,10 +341,14 @@ def keep_snapshots(patch: pytest.MonkeyPatch, every: int = 2) -> None:
     patch.setattr(snapshots, "LEAST", every)
 
 
-def install_toys(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have the toy adapter stand in for every peer's package."""
+def write_toys(folder: Path) -> None:
+    """Write the toy adapter as that of every peer."""
     for name in PEERS:
         (folder / f"{name}.py").write_text((TOY / "toy.py").read_text())
+
+
+def install_toys(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have the toy adapters in a folder stand in for the packages of all peers."""
     patch.setattr(peers, "find_python", lambda *_: Path(sys.executable))
     patch.setattr(process, "ADAPTERS", folder)
     patch.setattr(process, "_SETTINGS", {**process._SETTINGS, "PYTHONPATH": str(TOY)})

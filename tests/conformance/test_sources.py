@@ -22,16 +22,15 @@ from tests.conformance.kinds import (
 )
 
 GERMAN = "Anna gab Björn eine Laterne. Er überquerte größere Straßen in München."
+ARABIC = "أعطت آن المصباح لبو. ثم رسما الميناء. عاد بو إلى البيت."
+EMOJI = "Ann 👩‍👩‍👧 gave Bo 🏮 in 🇮🇹. They 🎨 a harbour."
+MARKUP = '<b>Ann</b> & "Bo": {"entities": []} [1] ``` $x_1$ <|im_end|> \\n %s {name}.'
+SPACE = "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n She left.\r\n"
 TEXTS = {
-    "one-line": "Ann gave Bo the lantern and left for Rome " * 40,
     "one-word": "lantern" * 300,
-    "german": f"{GERMAN} " * 6,
-    "german-nfd": unicodedata.normalize("NFD", f"{GERMAN} " * 6),
-    "japanese": "アンはボーに灯籠を渡した。二人は港で絵を描いた。彼は長崎へ行った。" * 6,
-    "arabic": "أعطت آن المصباح لبو. ثم رسما الميناء. عاد بو إلى البيت. " * 6,
-    "emoji": "Ann 👩‍👩‍👧 gave Bo 🏮 in 🇮🇹. They 🎨 a harbour. " * 6,
-    "markup": '<b>Ann</b> & "Bo": {"entities": []} [1] ``` $x_1$ <|im_end|> \\n %s {name}. ' * 6,
-    "white space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n She left.\r\n",
+    "without spaces": "アンはボーに灯籠を渡した。二人は港で絵を描いた。彼は長崎へ行った。" * 6,
+    "languages": f"{GERMAN} {unicodedata.normalize('NFD', GERMAN)} {ARABIC} {EMOJI} " * 3,
+    "marks": f"{SPACE} {MARKUP} " * 4,
 }
 pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())

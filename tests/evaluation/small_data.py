@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["WRITERS"]
+__all__ = ["LONGBENCH_ROW", "TOLD", "WRITERS"]
 
 TOLD: Final = "Ann lives in Oslo. Bo met Ann in Rome. Cy lost the ring that Bo had bought there."
 
@@ -43,7 +43,7 @@ def _locomo(folder: Path, sessions: int = 1) -> None:
     ]
     _json(folder / "locomo10.json", [{"sample_id": "c", "conversation": talk, "qa": asked}])
     prompt = "Label {question}: {gold_answer}, {generated_answer}"
-    (folder / "llm_judge.py").write_text(f"ACCURACY_PROMPT = {prompt!r}")
+    (folder / "llm_judge.py").write_text(f"PROMPT = 'no'\nACCURACY_PROMPT = {prompt!r}")
 
 
 def _longdialqa(folder: Path) -> None:
@@ -178,8 +178,9 @@ def _prelude(folder: Path) -> None:
     _lines(folder / "prelude.jsonl", *({**row, "content": c, "label": label} for c, label in told))
 
 
-def _longbench(folder: Path) -> None:
-    row = {
+LONGBENCH_ROW: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "_id": "one",
         "domain": "Single-Document QA",
         "sub_domain": "Detective",
         "difficulty": "hard",
@@ -192,9 +193,12 @@ def _longbench(folder: Path) -> None:
         "answer": "C",
         "context": TOLD,
     }
-    names = ("one", "two", "three")
-    rows = [{"_id": name, **row} for name in names]
-    _json(folder / "data.json", [*rows[:2], {**rows[2], "sub_domain": "Legal"}])
+)
+
+
+def _longbench(folder: Path) -> None:
+    others: tuple[dict[str, str], ...] = ({}, {"_id": "two"}, {"_id": "3", "sub_domain": "Legal"})
+    _json(folder / "data.json", [{**LONGBENCH_ROW, **other} for other in others])
 
 
 def _made(folder: Path, **fields: object) -> None:

@@ -11,7 +11,7 @@ from mgl.evaluation.runs.folder import PACKED, RunFolder
 from mgl.evaluation.runs.lifecycle import PackingStore
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.store import Store
-from tests.evaluation.trial import MODEL, MUTE, SLOW, SMALL, Trial, capital, write_data
+from tests.evaluation.trial import FEW, MODEL, MUTE, SLOW, SMALL, Trial, capital, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -64,6 +64,7 @@ def test_answers_of_shared_memories_lead_to_their_calls(trial: Trial, tmp_path: 
 def test_calls_of_an_own_memory_are_apart_from_those_that_wrote_its_log(
     trial: Trial, tmp_path: Path
 ) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", FEW)
     run = trial.run(tmp_path / "run", memories=("mindgraph",), settings=SMALL)
     for one in audit(run, trial.home / "mgl.sqlite"):
         keys = [call.key for call in (*one.building, *one.calls)]

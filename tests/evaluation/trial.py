@@ -1,4 +1,4 @@
-"""A benchmark, an engine and runs of them that cost nothing: ``python -m tests.evaluation.trial``.
+"""A benchmark, an engine and runs of them that cost nothing.
 
 The documents tell the capitals of countries, and the engine knows what is told in its prompt. What
 is asked of some countries goes wrong in the engine.
@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
-import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -53,6 +50,7 @@ PLACES = {
     "south": ["Lemuria", "Mu", "Aiaia"],
     "west": ["Atlantis", "Avalon", "Hesperia"],
 }
+FEW = {"north": ["Asgard", "Thule"], "south": ["Lemuria", "Mu"]}
 
 
 def capital(country: str) -> str:
@@ -313,9 +311,11 @@ def builds(out: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugin(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The benchmarks are registered, as those of an installed distribution."""
-    folder = write_plugin(tmp_path / "plugin")
+    folder = tmp_path_factory.getbasetemp() / "plugin"
+    if not folder.exists():
+        write_plugin(folder)
     monkeypatch.syspath_prepend(str(folder))
     return folder
 
@@ -325,27 +325,4 @@ def trial(tmp_path: Path, mgl_home: Path) -> Trial:
     return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
-def main(home: str, data: str, out: str, most: str) -> None:
-    """Start or resume a run in this process, with a line to stdout for each call; the call after
-    the ``most`` allowed kills it."""
-    calls = 0
-
-    def hear() -> None:
-        nonlocal calls
-        if calls == int(most):
-            os.kill(os.getpid(), signal.SIGKILL)
-        calls += 1
-        print("call", flush=True)
-
-    trial, folder = Trial(Path(home), Path(data), heard=hear), Path(out)
-    if (folder / "manifest.json").exists():
-        trial.resume(folder)
-    else:
-        trial.run(folder, **KILLED)
-
-
 SMALL = ("chunk_tokens=16",)
-KILLED: dict[str, Any] = {"memories": ("direct", "mindgraph", "all=mindgraph"), "settings": SMALL}
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

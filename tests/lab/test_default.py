@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mgl.errors import ResourceError
 from mgl.lab import Lab, ModelChoice, suggestions
-from mgl.lab.default import DefaultModel, read_default, remove_default, write_default
+from mgl.lab.default import DefaultModel, write_default
 from mgl.lab.suggestions import propose_profile, suggest_model
 from mgl.models import fetch
 from mgl.models.profiles import load_profiles
 from mgl.serving import nearby
-from tests.openai.answering import models, serving
+from tests.openai.answering import serving
 
 URL = "http://127.0.0.1:9/v1"
 SERVED = DefaultModel(model="llama3.1:8b", base_url=URL)
 OWN = DefaultModel(model="smollm2-135m")
 LORA = DefaultModel(adapter="edits")
-
-texts = st.none() | st.text(min_size=1)
-
-
-@given(st.builds(DefaultModel, model=texts, base_url=texts, adapter=texts))
-def test_what_is_written_is_read(default: DefaultModel) -> None:
-    with TemporaryDirectory() as folder:
-        home = Path(folder)
-        write_default(home, default)
-        assert read_default(home) == default
-        remove_default(home)
-        assert read_default(home) is None
 
 
 @pytest.mark.parametrize(
@@ -112,32 +98,31 @@ def test_weights_that_are_damaged_do_not_stop_what_runs_without_them(
     assert "`mgl models get qwen3-4b-q4 --allow-hub`, then" in told
 
 
-def test_our_own_model_on_a_server_is_not_proposed(
-    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server counts its parameters one by one; its name says 1.5B."""
-    give_machine(monkeypatch, 1, 1)
-    entry = {
-        "id": "qwen2.5-coder-1.5b",
-        "owned_by": "llamacpp",
-        "meta": {"n_params": 1_543_714_304},
-    }
-    with serving({"/v1/models": {"data": [entry]}, "/props": {"build_info": "b1"}}) as server:
-        monkeypatch.setattr(nearby, "PORTS", (int(server.url.rsplit(":", 1)[1]),))
-        assert asyncio.run(suggest_model(mgl_home)) is None
+OWN_ON_LLAMA = {
+    "id": "qwen2.5-coder-1.5b",
+    "owned_by": "llamacpp",
+    "meta": {"n_params": 1_543_714_304},  # its name says 1.5B
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "is_better"), [("llama3.2:1b", False), ("llama3.2:3b", True), ("a-model", True)]
+    ("entry", "is_better"),
+    [
+        ({"id": "llama3.2:1b"}, False),
+        ({"id": "llama3.2:3b"}, True),
+        ({"id": "a-model"}, True),
+        (OWN_ON_LLAMA, False),
+    ],
 )
-def test_a_model_that_is_smaller_than_ours_is_not_proposed(
-    name: str, is_better: bool, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_model_that_is_smaller_than_ours_or_ours_is_not_proposed(
+    entry: dict[str, Any], is_better: bool, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give_machine(monkeypatch, 1, 1)
-    with serving({"/v1/models": models(name)}) as server:
+    routes = {"/v1/models": {"data": [entry]}, "/props": {"build_info": "b1"}}
+    with serving(routes) as server:
         monkeypatch.setattr(nearby, "PORTS", (int(server.url.rsplit(":", 1)[1]),))
         told = asyncio.run(suggest_model(mgl_home))
-    assert (told is not None and f"--model {name}`" in told) == is_better
+    assert (told is not None and f"--model {entry['id']}`" in told) == is_better
 
 
 class Notes:

@@ -13,7 +13,7 @@ import pytest
 import mgl
 from mgl.errors import InputError, ReplyInvalid, StoreError, UsageError
 from mgl.lab import Lab
-from mgl.lab.model import ModelChoice, NoModel, OwnModels
+from mgl.lab.model import ModelChoice, OwnModels
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
@@ -31,27 +31,6 @@ def book(tmp_path: Path) -> Path:
     path = tmp_path / "book.txt"
     path.write_text(story(12))
     return path
-
-
-def test_ask_build_and_look(server: Server, book: Path) -> None:
-    hearing = Hearing()
-    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
-        built = lab.build(book, [QUESTION, QUESTION], chunk_tokens=24)
-        result = lab.ask(book, QUESTION, chunk_tokens=24)
-        assert result.memory_id == built.memory_id
-        assert result.answer.text == "12 met."
-        document = lab.document(built.memory_id)
-        for citation in result.answer.citations:
-            assert document.quote(citation.span) == citation.quote
-        assert lab.answers(built.memory_id) == [result.answer]
-        view = lab.view(built.memory_id)
-        assert (len(view.nodes), len(view.edges)) == (built.stats.nodes, built.stats.edges)
-        assert view.answers == (result.answer,)
-        assert [summary.id for summary in lab.memories()] == [built.memory_id]
-        assert len(lab.edits(built.memory_id)) == built.stats.edits_applied
-        assert len(lab.calls(built.memory_id)) == len(server.seen)
-    chunks = built.stats.chunks
-    assert [step for step in hearing.steps if step[0] == "build"][-1] == ("build", chunks, chunks)
 
 
 def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
@@ -102,15 +81,6 @@ def test_a_question_asked_again_asks_the_model_again_if_it_had_no_usable_reply(
         answer = ask().answer
         calls = engine.calls
         assert (ask().answer, engine.calls) == (answer, calls)
-
-
-def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:
-    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
-        result = lab.ask(book, QUESTION)
-    with Lab.open("no-such-profile") as lab:
-        assert lab.answers(result.memory_id) == [result.answer]
-        assert lab.stats(result.memory_id) == result.stats
-        assert lab.view(result.memory_id).document.text == book.read_text()
 
 
 def test_the_same_question_and_text_are_the_same_memory(
@@ -181,13 +151,6 @@ def test_a_server_may_run_a_profile_made_for_this_process(tmp_path: Path) -> Non
     choice = ModelChoice("smollm2-135m", base_url="http://x/v1", api_key="sesame")
     assert choice.engine_for(choice.load_profile(tmp_path)) == "openai"
     assert "sesame" not in repr(choice)
-
-
-async def test_without_a_model_every_call_is_refused() -> None:
-    model = NoModel("m")
-    for call in (model.complete, model.count_tokens, model.count_prompt_tokens):
-        with pytest.raises(UsageError):
-            await call([])
 
 
 def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:

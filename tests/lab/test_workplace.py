@@ -24,14 +24,6 @@ def test_all_memories_have_one_reranker(tmp_path: Path, name: str | None) -> Non
         place.close()
 
 
-def test_a_memory_may_be_kept_elsewhere_than_its_calls(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "calls.sqlite") as calls, Store.open(tmp_path / "m.sqlite") as kept:
-        place = Workplace(tmp_path, calls, ModelChoice(), SilentObserver())
-        assert place.tools(NoModel("m"), store=kept).store is kept
-        assert place.tools(NoModel("m")).store is calls
-        place.close()
-
-
 class Unclosed(SchemaEngine):
     is_closed = False
 

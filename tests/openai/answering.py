@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from mgl.llm.base import Message
+from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Capabilities, ServerEndpoint
+from mgl.llm.client import Client, Policy
 from mgl.models.profiles import load_profile
 from mgl.openai.engine import OpenAIEngine
+from tests.patience import PATIENCE_S
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 PROFILE = load_profile("qwen2.5-7b-instruct")
+ASK = [Message("user", "Who is it?")]
+GOOD = '{"answer":"Ann","sure":true}'
+QUICK = Policy(timeout_s=PATIENCE_S, max_retries=1, backoff_s=0.001)
 
 
 @dataclass(frozen=True)
@@ -161,3 +168,17 @@ async def connect(
     """The engine of a server for a profile of 7B, with ``changes``."""
     endpoint = ServerEndpoint(url, api_key, adapter, capabilities)
     return await OpenAIEngine.connect(endpoint, PROFILE.model_copy(update=changes), model_id="m")
+
+
+@asynccontextmanager
+async def client_of(
+    routes: dict[str, Route], *replies: Route, **options: Any
+) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
+    """A client of a server with these routes, with its log; it tries a call twice."""
+    with serving(routes, *replies) as server:
+        log = MemoryCallLog()
+        llm = Client(await connect(server.url, **options), log, QUICK)
+        try:
+            yield llm, server, log
+        finally:
+            await llm.aclose()

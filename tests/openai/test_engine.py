@@ -6,8 +6,7 @@ import json
 import math
 import socket
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,7 @@ from mgl.errors import (
     UsageError,
 )
 from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
-from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import one_of
 from mgl.llm.progress import TokenProgress, listen
 from mgl.llm.schemas import json_schema, plain
@@ -39,6 +36,8 @@ from mgl.openai import servers
 from mgl.openai.engine import OpenAIEngine
 from tests.llm.shapes import Answer
 from tests.openai.answering import (
+    ASK,
+    GOOD,
     LLAMA,
     MODEL,
     OTHER,
@@ -46,32 +45,16 @@ from tests.openai.answering import (
     VLLM,
     Answered,
     Route,
-    Server,
     Stream,
     chat,
+    client_of,
     connect,
     models,
 )
 from tests.openai.answering import serving as serve
 from tests.patience import PATIENCE_S
 
-ASK = [Message("user", "Who is it?")]
-GOOD = '{"answer":"Ann","sure":true}'
-QUICK = Policy(timeout_s=PATIENCE_S, max_retries=1, backoff_s=0.001)
 PAGE = "<html><body>Welcome to nginx</body></html>"
-
-
-@asynccontextmanager
-async def client_of(
-    routes: dict[str, Route], *replies: Route, policy: Policy = QUICK, **options: Any
-) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
-    with serve(routes, *replies) as server:
-        log = MemoryCallLog()
-        llm = Client(await connect(f"{server.url}/v1", **options), log, policy)
-        try:
-            yield llm, server, log
-        finally:
-            await llm.aclose()
 
 
 async def test_others_are_served_while_a_constraint_is_written(
@@ -114,12 +97,6 @@ async def test_a_request_as_vllm_gets_it() -> None:
     assert body["response_format"]["json_schema"]["schema"] == json_schema(Answer)
 
 
-@pytest.mark.parametrize(("routes", "context"), [(VLLM, 4096), (LLAMA, 2048), (OTHER, 32_768)])
-async def test_the_context_is_the_servers(routes: dict[str, Route], context: int) -> None:
-    async with client_of(routes) as (llm, _, _):
-        assert llm.context_tokens == context
-
-
 @pytest.mark.parametrize(
     ("routes", "texts", "prompt"), [(VLLM, [9, 2], 43), (LLAMA, [2, 0], 3), (OTHER, [3, 0], 17)]
 )
@@ -131,21 +108,31 @@ async def test_tokens_are_counted_by_the_server_or_estimated(
         assert await llm.count_prompt_tokens(ASK) == prompt
 
 
+def make_tokenizer() -> Tokenizer:
+    """One whose tokens are bytes."""
+    alphabet = {char: at for at, char in enumerate(ByteLevel.alphabet())}
+    tokenizer = Tokenizer(BPE(vocab=alphabet, merges=[]))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    return tokenizer
+
+
+def route_with(tokenizer: Tokenizer, folder: Path, count: Callable[[str], int]) -> dict[str, Route]:
+    """vLLM, whose model lies with its tokenizer in this folder."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return VLLM | {
+        "/v1/models": models(max_model_len=4096, owned_by="vllm", root=str(folder)),
+        "/tokenize": lambda body: {"count": count(body["prompt"])},
+    }
+
+
 @pytest.mark.parametrize("extra", [0, 1])
 async def test_vllms_tokenizer_counts_here_where_it_counts_as_the_server(
     extra: int, tmp_path: Path
 ) -> None:
     """``extra`` is by how many tokens the server's count differs; then the server is asked."""
-    tokenizer = Tokenizer(
-        BPE(vocab={char: at for at, char in enumerate(ByteLevel.alphabet())}, merges=[])
-    )
-    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer = make_tokenizer()
     tokenizer.enable_truncation(3)
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    routes = VLLM | {
-        "/v1/models": models(max_model_len=4096, owned_by="vllm", root=str(tmp_path)),
-        "/tokenize": lambda body: {"count": len(body["prompt"].encode()) + extra},
-    }
+    routes = route_with(tokenizer, tmp_path, lambda text: len(text.encode()) + extra)
     async with client_of(routes) as (llm, server, _):
         texts = ["one", "", "zwölf", "twenty " * 50]
         counts, _ = await asyncio.gather(llm.count_tokens(texts), llm.count_tokens(["beside"]))
@@ -155,17 +142,10 @@ async def test_vllms_tokenizer_counts_here_where_it_counts_as_the_server(
 
 
 async def test_all_control_tokens_of_a_tokenizer_that_is_found_are_known(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(
-        BPE(vocab={char: at for at, char in enumerate(ByteLevel.alphabet())}, merges=[])
-    )
-    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer = make_tokenizer()
     tokenizer.add_special_tokens(["<odd>"])
     tokenizer.add_tokens(["<table>", "  "])
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    routes = VLLM | {
-        "/v1/models": models(max_model_len=4096, owned_by="vllm", root=str(tmp_path)),
-        "/tokenize": lambda body: {"count": len(tokenizer.encode(body["prompt"]).ids)},
-    }
+    routes = route_with(tokenizer, tmp_path, lambda text: len(tokenizer.encode(text).ids))
     text = "an <odd> one in a  <table>"
     async with client_of(routes, chat("hi")) as (llm, server, _):
         await llm.complete([Message("user", text)])
@@ -214,6 +194,7 @@ async def test_a_server_reads_no_control_token_in_what_is_said() -> None:
     assert asked[1]["prompt"] == spelled
 
 
+@pytest.mark.heavy
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<[")))
 def test_other_texts_are_sent_as_they_are(text: str) -> None:
     async def send() -> Any:

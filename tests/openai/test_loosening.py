@@ -4,58 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, create_model
 
-from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Capabilities
-from mgl.llm.client import Client, Policy
+from mgl.llm.client import Client
 from tests.llm.shapes import Answer
+from tests.openai import answering
 from tests.openai.answering import (
+    ASK,
+    GOOD,
     MODEL,
     OTHER,
+    QUICK,
     VLLM,
     Answered,
     Route,
     Server,
     chat,
     connect,
-    serving,
 )
-from tests.patience import PATIENCE_S
 from tests.serving.makes import STRUCTURED, constraints
 
-ASK = [Message("user", "Who is it?")]
-GOOD = '{"answer":"Ann","sure":true}'
 CHOICE, LARK, EBNF, JSON = STRUCTURED
 BAD_GRAMMAR = Answered(400, {"error": {"message": "Grammar error: 1(9): expected token"}})
 TIMED_OUT = Answered(
     500, {"error": {"message": "Regex compilation timed out after 5s. The pattern may be complex"}}
 )
-QUICK = Policy(timeout_s=PATIENCE_S, max_retries=1, backoff_s=0.001)
 
 
 def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Capabilities:
     return Capabilities("vllm 0.32.0", ways, ignored, tools=True, logprobs=True, cached_tokens=True)
 
 
-@asynccontextmanager
-async def client_of(
-    capabilities: Capabilities | None, *replies: Route, routes: dict[str, Route] = VLLM
-) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
-    with serving(routes, *replies) as server:
-        log = MemoryCallLog()
-        engine = await connect(server.url, capabilities)
-        llm = Client(engine, log, QUICK)
-        try:
-            yield llm, server, log
-        finally:
-            await llm.aclose()
+def client_of(
+    honoured: Capabilities, *replies: Route, routes: dict[str, Route] = VLLM
+) -> AbstractAsyncContextManager[tuple[Client, Server, MemoryCallLog]]:
+    return answering.client_of(routes, *replies, capabilities=honoured)
 
 
 def sent(server: Server) -> list[list[str]]:

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from mgl.cli import main
 from mgl.evaluation.records import RunLog
+from mgl.retrieval import opening
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
+from tests.conformance.dying import FORKING
 from tests.evaluation.small_data import WRITERS
 from tests.peers.scripting import install_toy
 
-RUN = """
-import sys
-from pathlib import Path
-import pytest
-from mgl.cli import main
-from mgl.retrieval import opening
-from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from tests.peers.scripting import install_toy
 
-install_toy(pytest.MonkeyPatch(), Path(sys.argv[1]))
-opening.open_embedder = lambda *_, **__: WordEmbedder()
-opening.open_reranker = lambda *_, **__: WordReranker()
-sys.argv[:2] = ["mgl"]
-main()
-"""
+def start(home: Path, folder: Path, words: list[str]) -> None:
+    """The command line in this process, which has the toy installed in a folder."""
+    os.environ["MGL_HOME"] = str(home)
+    patch = pytest.MonkeyPatch()
+    install_toy(patch, folder)
+    patch.setattr(opening, "open_embedder", lambda *_, **__: WordEmbedder())
+    patch.setattr(opening, "open_reranker", lambda *_, **__: WordReranker())
+    patch.setattr(sys, "argv", ["mgl", *words])
+    main()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.usefixtures("embeds_words")
 def test_a_killed_run_pays_no_call_twice_and_replays(
-    mgl: Mgl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mgl: Mgl, server: Server, tmp_path: Path, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     WRITERS["locomo"](tmp_path / "locomo")
     out = tmp_path / "run"
@@ -44,13 +41,11 @@ def test_a_killed_run_pays_no_call_twice_and_replays(
     command = ["eval", "run", "locomo", "--memory", "peer:toy", "--model", "qwen2.5-7b-instruct"]
     command += [*url, "--data", str(tmp_path / "locomo"), "--out", str(out)]
     server.stall_after = 1
-    killed = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(tmp_path), *command],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    killed = FORKING.Process(target=start, args=(mgl_home, tmp_path, command))
+    killed.start()
     server.wait_for(2)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    killed.kill()
+    killed.join()
     assert len(server.done) == 1
 
     server.stall_after = None

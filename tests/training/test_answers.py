@@ -18,6 +18,7 @@ from mgl.training.corpora import collect
 from mgl.training.data import Example
 from mgl.training.hindsight import write_answer, write_passage_answer
 from mgl.types import Conversation, Question, Turn
+from tests.evaluation.small_data import WRITERS
 
 TALK = Conversation.from_turns(
     "ann",
@@ -62,24 +63,15 @@ async def test_a_row_of_passages_is_the_request_of_the_product() -> None:
 def test_questions_of_conversations_become_rows_and_those_without_an_answer_too(
     tmp_path: Path,
 ) -> None:
-    said = [{"speaker": "Ann", "dia_id": f"D1:{n}", "text": f"Line {n}."} for n in (1, 2)]
-    talk = {"session_1": said, "session_1_date_time": "1:56 pm on 8 May, 2023"}
-    asked = [
-        {"question": "What is two?", "answer": "Line 2", "category": 4, "evidence": ["D1:2"]},
-        {
-            "question": "What is ten?",
-            "adversarial_answer": "x",
-            "category": 5,
-            "evidence": ["D1:1"],
-        },
-    ]
+    WRITERS["locomo"](tmp_path / "locomo")
     file = tmp_path / "locomo" / "locomo10.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps([{"sample_id": "c", "conversation": talk, "qa": asked}]))
+    before, asked, after = file.read_text().partition('"answer": "Rome", "category": 1')
+    assert asked
+    file.write_text(f'{before}"adversarial_answer": "x", "category": 5{after}')
     rows = [row for row in collect(["locomo-answers"], tmp_path) if isinstance(row, Example)]
     replies = [json.loads(row.completion) for row in rows]
     assert replies == [
-        {"memories": [2], "answer": "Line 2"},
+        {"memories": [1], "answer": "Oslo"},
         {"memories": [], "answer": UNMENTIONED},
     ]
     assert collect(["locomo-answers"], tmp_path, hold_out={"c"}) == []

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import BuildRecord, Record, RunLog, item_to_json
+from mgl.evaluation.records import BuildRecord, Record, RunLog
 from mgl.evaluation.runs.folder import RECORDS
-from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Method
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.calls import CallRecord
@@ -28,6 +26,8 @@ from mgl.training.data import Example, Preference, read_rows
 from mgl.training.from_log import OWN_LICENCE, read_memory, read_run
 from mgl.types import Document, Question
 from tests.cli.conftest import Mgl
+from tests.evaluation.report import folders
+from tests.evaluation.report.folders import Said, item, method
 
 SCHEMA = {"type": "object"}
 GOOD, BAD, LATER = ({"op": name} for name in ("good", "bad", "later"))
@@ -54,36 +54,24 @@ METHODS = [("graph", "mindgraph"), ("whole", "direct"), ("plain", "naive-rag")]
 def write_run(
     folder: Path, records: list[Record], methods: list[tuple[str, str]] = METHODS
 ) -> Path:
-    folder.mkdir()
-    manifest = Manifest(
-        arguments=Arguments(benchmark="locomo", data=None, memories=(), models=("m",)),
-        reads="conversation",
-        scorers=("f1",),
-        headline="f1",
-        methods=tuple(Method(label, kind, "m", {}, {}) for label, kind in methods),
-        models={},
-        dataset=DatasetFacts(sha256={}, items=(), of=0),
-        started="",
-    )
-    manifest.write(folder)
+    made = [method(label, kind) for label, kind in methods]
+    builds = [BuildRecord("graph", "talk", calls={"b": ("applied", "rejected")})]
+    none: dict[str, list[Said]] = {one.label: [] for one in made}
+    folders.write_run(folder, made, [item("q")], none, scorers=("f1",), builds=builds)
     log = RunLog(folder / RECORDS)
-    log.add_build(BuildRecord("graph", "talk", calls={"b": ("applied", "rejected")}))
     for record in records:
         log.add_answer(record)
     return folder
 
 
-def answer(method: str, item: str, score: float, **more: Any) -> Record:
-    asked = item_to_json(Item(item, "talk", Question(f"{item}?"), ("yes",)))
-    return Record(method, asked, scores={"f1": score}, memory={"source": "id-of-talk"}, **more)
-
-
-def answers(item: str, graph: float, whole: float, plain: float, **more: Any) -> list[Record]:
-    scores = {"graph": graph, "whole": whole, "plain": plain}
-    return [
-        answer(name, item, score, **(more if name == "graph" else {}))
-        for name, score in scores.items()
-    ]
+def answers(id: str, graph: float, whole: float, plain: float, **more: Any) -> list[Record]:
+    """Answers to a question on a talk; ``more`` is of the graph's."""
+    asked, memory = item(id, source="talk", golds=["yes"]), {"source": "id-of-talk"}
+    found, *others = (
+        Record(label, asked, scores={"f1": score}, memory=memory)
+        for (label, _), score in zip(METHODS, (graph, whole, plain), strict=True)
+    )
+    return [replace(found, **more), *others]
 
 
 def test_a_call_is_learnt_from_where_its_memory_earned_it(tmp_path: Path, store: Store) -> None:

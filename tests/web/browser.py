@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.web.tab import Tab
 
-__all__ = ["driven", "dumped", "led", "shown"]
+__all__ = ["Drive", "driven", "dumped", "led", "shown"]
+
+Drive = Callable[..., Any]
+"""The fixture ``drive``."""
 
 TOOLS = """
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));

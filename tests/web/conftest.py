@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Answer, Citation, Document, Section, Span
+from tests.web.browser import Drive, driven
+from tests.web.tab import Tab
 
 STORY = (
     "CHAPTER ONE\n\nAnn met Bo at the harbour. Bo had lost a silver key.\n\n"
@@ -38,6 +42,12 @@ def people_and_things(document: Document, *, may: int) -> tuple[ViewNode, ...]:
             ("may", "May", may),
         )
     )
+
+
+@pytest.fixture
+def drive(tab: Tab, tmp_path: Path) -> Drive:
+    """What steps that are run in a page returned: ``drive(page, steps)``."""
+    return partial(driven, tab, tmp_path)
 
 
 @pytest.fixture

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
-from tests.web.browser import driven
-from tests.web.tab import Tab
+from tests.web.browser import Drive
 
 pytestmark = pytest.mark.browser
 
 
-def test_hyperedges_are_areas_that_come_and_go(
-    tab: Tab, tmp_path: Path, hypergraph: GraphView
-) -> None:
-    said = driven(
-        tab,
-        tmp_path,
+def test_hyperedges_are_areas_that_come_and_go(drive: Drive, hypergraph: GraphView) -> None:
+    said = drive(
         to_html(hypergraph),
         """
         const said = {};

@@ -24,6 +24,11 @@ OPENED = (
 )
 
 
+def check_axe(tab: Tab, axe: str) -> None:
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == [], tab.run("location.href")
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing(
     axe: str, tab: Tab, tmp_path: Path, dark: bool, request: pytest.FixtureRequest

@@ -16,7 +16,7 @@ from mgl.store.turns import Correction
 from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
 from mgl.web.export import to_html
-from tests.web.browser import driven, dumped, shown
+from tests.web.browser import Drive, dumped, shown
 from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
@@ -51,10 +51,8 @@ def test_hostile_text_runs_nothing(tab: Tab, tmp_path: Path, hostile: GraphView)
     assert re.search(r'<h2 dir="auto">&lt;/title&gt;&lt;svg onload=1&gt;</h2>', dom)
 
 
-def test_clicks_keys_and_controls(tab: Tab, tmp_path: Path, view: GraphView) -> None:
-    said = driven(
-        tab,
-        tmp_path,
+def test_clicks_keys_and_controls(drive: Drive, view: GraphView) -> None:
+    said = drive(
         to_html(view),
         """
         const said = {};
@@ -144,9 +142,7 @@ def test_what_was_asked_stands_above(tab: Tab, tmp_path: Path, view: GraphView) 
     assert '<form id="ask" hidden' in dom
 
 
-def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
-    tab: Tab, tmp_path: Path
-) -> None:
+def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(drive: Drive) -> None:
     """Also behind signs that take two units of a script's strings."""
     text = "👩 said: 👨‍👩‍👧 go.\n\nAnn 👩 went 👩 home 👩.\n"
     document = Document.from_text("t", text)
@@ -154,9 +150,7 @@ def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
     span = document.span(start, text.index("e 👩.") + 1)
     answer = Answer("Who?", "Ann.", None, (document.cite("turn 7", span),))
     nodes = (ViewNode("n", "entity", "She", "", document.span(0, 1), 0),)
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(
             GraphView("m", "gam", "tiny", document, (), 1, nodes, (), (answer,)),
         ),
@@ -169,16 +163,14 @@ def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
     assert said == [f"1 turn 7 {start}–{span.end}", "went 👩 home"]
 
 
-def test_the_log_says_what_became_of_each_edit(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+def test_the_log_says_what_became_of_each_edit(drive: Drive, view: GraphView) -> None:
     spans = [node.span for node in view.nodes]
     edits = [
         EditRecord(0, "add_node", {"id": "n1", "label": "Ann"}, "applied", None, spans[1]),
         EditRecord(1, "add_node", {"id": "n9"}, "rejected", "quote_missing", call_key="k"),
         *(EditRecord(2, "add_node", {"id": f"m{n}"}, "applied") for n in range(150)),
     ]
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(view, edits),
         """
         const said = {};
@@ -215,9 +207,7 @@ def test_the_log_says_what_became_of_each_edit(tab: Tab, tmp_path: Path, view: G
     assert said["found"] == "1 edit"
 
 
-def test_a_page_opens_at_what_the_answer_in_sight_cites(
-    tab: Tab, tmp_path: Path, view: GraphView
-) -> None:
+def test_a_page_opens_at_what_the_answer_in_sight_cites(drive: Drive, view: GraphView) -> None:
     """Far down in the text; another answer that is opened shows its own passage."""
     text = view.document.text + "Then it rained.\n\n" * 400 + "At last the sun rose.\n"
     document = Document.from_text("story.txt", text)
@@ -226,9 +216,7 @@ def test_a_page_opens_at_what_the_answer_in_sight_cites(
         Answer(asked, "So.", None, (document.cite("x", document.span(start, start + 7)),))
         for asked, start in (("When did it rain?", rain), ("What rose?", sun))
     )
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(replace(view, document=document, nodes=(), edges=(), answers=answers)),
         """
         const cited = () => [...CSS.highlights.get("passage")][0];
@@ -243,13 +231,9 @@ def test_a_page_opens_at_what_the_answer_in_sight_cites(
     assert said == {"opened": ["the sun", True], "other": ["Then it", True]}
 
 
-def test_where_the_graph_says_little_the_contents_are_shown(
-    tab: Tab, tmp_path: Path, view: GraphView
-) -> None:
+def test_where_the_graph_says_little_the_contents_are_shown(drive: Drive, view: GraphView) -> None:
     few = replace(view, nodes=view.nodes[:1], edges=())
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(few),
         """
         const rows = all("#timeline > ol > li").map((each) => each.innerText.replace(/\\s+/g, " "));
@@ -273,7 +257,7 @@ def test_where_the_graph_says_little_the_contents_are_shown(
     assert said["graph"]
 
 
-def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
+def test_each_turn_has_its_time_beside_it(drive: Drive) -> None:
     at = datetime.fromisoformat("2024-05-06T09:05+05:00")
     turns = [Turn("1", "Ann", "Hi.\nI moved.", at, "s"), Turn("2", "Bo", "Where?", None, "s")]
     talk = Conversation.from_turns("talk", turns)
@@ -281,9 +265,7 @@ def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
     cited = document.cite("2", document.span(document.text.index("Where"), len(document.text) - 1))
     answer = Answer("What did Bo ask?", "Where.", None, (cited,))
     view = GraphView("m", "gam", "tiny", document, (), 2, (), (), (answer,))
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(view, talk=ShownTalk(talk)),
         """
         const times = all("#text time").map((each) => [each.textContent, each.title]);
@@ -327,11 +309,9 @@ def test_a_corrected_turn_stands_in_its_place(tab: Tab, tmp_path: Path) -> None:
     assert tab.run(passage) == "Good night."
 
 
-def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+def test_the_text_is_searched(drive: Drive, view: GraphView) -> None:
     """Across the edges of marks; hits are listed, and shown one after the other."""
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(view),
         """
         const look = (words) => {
@@ -360,14 +340,10 @@ def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None
     assert said["left"] == [False, 0]
 
 
-def test_a_letter_that_lower_case_makes_longer_hides_nothing(
-    tab: Tab, tmp_path: Path, view: GraphView
-) -> None:
+def test_a_letter_that_lower_case_makes_longer_hides_nothing(drive: Drive, view: GraphView) -> None:
     """The capital I with a dot becomes two characters, and all that follows would move."""
     document = Document.from_text("story.txt", "Ann left İzmir. BO stayed in İzmir.")
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(replace(view, document=document, nodes=(), edges=(), answers=())),
         """
         const look = (words) => {
@@ -381,16 +357,14 @@ def test_a_letter_that_lower_case_makes_longer_hides_nothing(
     assert said == [["BO stayed"], ["İzmir", "İzmir"], ["İzmir. B"]]
 
 
-def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+def test_a_crowded_graph_is_thinned(drive: Drive, view: GraphView) -> None:
     """Without its hub; only a node with its neighbours, and theirs; what was found is fitted."""
     whole = view.document.span(0, 4)
     nodes = tuple(ViewNode(f"n{n}", "entity", f"N{n}", "", whole, 0) for n in range(40))
     spokes = tuple(ViewEdge(f"s{n}", "n0", f"n{n}", "near", whole, 0) for n in range(1, 40))
     chain = tuple(ViewEdge(f"c{n}", f"n{n}", f"n{n + 1}", "next", whole, 0) for n in range(1, 9))
     many = tuple(ViewEdge(f"m{n}", "n30", "n31", f"is {n}", whole, 0) for n in range(6))
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(replace(view, nodes=nodes, edges=(*spokes, *chain, *many))),
         """
         const count = async () => (await rest(60), Number(one("#stage").dataset.shown));
@@ -433,7 +407,7 @@ def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -
 
 
 def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
-    tab: Tab, tmp_path: Path, view: GraphView
+    drive: Drive, view: GraphView
 ) -> None:
     fact = {"id": "f1", "text": "Ann rides", "ends": ["e1", "e2"], "at": {"day": 3, "hour": None}}
     reading = {"question": "Who rides?", "spans": [[0, 3], {"start": 5, "end": 9}]}
@@ -442,9 +416,7 @@ def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
         EditRecord(1, "freeze", {"topic": "t1", "frozen": False}, "applied"),
         EditRecord(2, "reading", reading, "applied"),
     ]
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(view, edits),
         """
         one("#views [value=log]").click();
@@ -468,9 +440,7 @@ def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
     assert said["stored"] == edits[0].payload
 
 
-def test_the_log_folds_turns_and_shows_what_changed(
-    tab: Tab, tmp_path: Path, view: GraphView
-) -> None:
+def test_the_log_folds_turns_and_shows_what_changed(drive: Drive, view: GraphView) -> None:
     old, new = "Ann has a brown horse.", "Ann has a white horse now."
     edits = [
         *(EditRecord(n, "append", {"turn": n}, "applied") for n in range(5)),
@@ -479,9 +449,7 @@ def test_the_log_folds_turns_and_shows_what_changed(
         EditRecord(7, "rewrite", {"topic": "t1", "summary": "Bo."}, "rejected"),
         EditRecord(8, "rewrite", {"topic": "t1", "summary": new}, "applied"),
     ]
-    said = driven(
-        tab,
-        tmp_path,
+    said = drive(
         to_html(view, edits),
         """
         one("#views [value=log]").click();

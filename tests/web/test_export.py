@@ -38,29 +38,6 @@ def test_json_holds_the_whole_graph_and_its_exact_quotes(view: GraphView) -> Non
     assert answer["citations"][0]["quote"] == view.answers[0].citations[0].quote
 
 
-def test_networkx_has_the_fields_of_the_view_and_its_quotes(view: GraphView) -> None:
-    graph = view.to_networkx()
-    assert graph.is_directed()
-    assert graph.graph["questions"] == view.questions
-    for node in view.nodes:
-        data = graph.nodes[node.id]
-        assert (data["kind"], data["label"], data["content"]) == (
-            node.kind,
-            node.label,
-            node.content,
-        )
-        assert data["quote"] == view.document.quote(node.span)
-        assert data["chapter"] == ("One" if node.step == 0 else "Two")
-        assert data.get("gone") == node.gone
-    for edge in view.edges:
-        data = graph.edges[edge.source, edge.target, edge.id]
-        assert (data["relation"], data["step"]) == (edge.relation, edge.step)
-    held = replace(view.nodes[0], hyperedge=True, layer=2, gone=3)
-    graph = replace(view, nodes=(held, *view.nodes[1:])).to_networkx()
-    assert {"hyperedge": True, "layer": 2, "gone": 3}.items() <= graph.nodes[held.id].items()
-    assert nx.number_weakly_connected_components(graph) >= 1
-
-
 def test_graphml_reads_back_with_every_attribute(view: GraphView) -> None:
     read = nx.read_graphml(io.BytesIO(to_graphml(view).encode()), force_multigraph=True)
     assert read.is_directed()

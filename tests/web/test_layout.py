@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from mgl.store import MemoryRecord, Store
 from mgl.types import Document
 from mgl.web import layout
-from mgl.web.layout import LARGE, LIMIT, keep_positions, positions
+from mgl.web.layout import keep_positions, positions
+
+MANY = 40
 
 
 @st.composite
@@ -22,6 +24,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return count, draw(st.lists(st.tuples(node, node), max_size=50))
 
 
+@pytest.mark.heavy
 @given(graphs())
 def test_every_node_has_a_place_of_its_own(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, edges = graph
@@ -32,6 +35,7 @@ def test_every_node_has_a_place_of_its_own(graph: tuple[int, list[tuple[int, int
         assert all(math.dist(one, other) > 15 for other in places[:index])
 
 
+@pytest.mark.heavy
 @given(graphs())
 def test_direction_repetition_and_order_of_edges_make_no_difference(
     graph: tuple[int, list[tuple[int, int]]],
@@ -45,8 +49,11 @@ def test_neighbours_lie_nearer_than_the_far_end_of_a_chain() -> None:
     assert math.dist(places[0], places[1]) * 3 < math.dist(places[0], places[5])
 
 
-def test_a_part_too_large_for_distances_is_drawn_all_the_same() -> None:
-    count = LIMIT + 1
+def test_a_part_too_large_for_distances_is_drawn_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layout, "LIMIT", 100)
+    count = 101
     places = positions(count, [(0, index) for index in range(1, count)])
     assert len(set(places)) == count
     middle = [sum(axis) / count for axis in zip(*places, strict=True)]
@@ -58,22 +65,23 @@ def test_a_large_graph_is_placed_once_and_anew_when_it_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, document = tmp_path / "store.sqlite", Document.from_text("a.txt", "x")
-    ring = [(index, (index + 1) % LARGE) for index in range(LARGE)]
+    ring = [(index, (index + 1) % MANY) for index in range(MANY)]
     placed: list[int] = []
 
     def count_placing(count: int, edges: list[tuple[int, int]]) -> list[tuple[float, float]]:
         placed.append(count)
         return positions(count, edges)
 
+    monkeypatch.setattr(layout, "LARGE", MANY)
     monkeypatch.setattr(layout, "positions", count_placing)
     with Store.open(path) as store:
         store.put_document(document)
         store.put_memory(MemoryRecord("m", "toy", document.id, (), "model", {}, 0, 0))
-        first = keep_positions(store, "m")(LARGE, ring)
+        first = keep_positions(store, "m")(MANY, ring)
     with Store.open(path) as store:
         place = keep_positions(store, "m")
-        assert place(LARGE, ring[::-1]) == first == positions(LARGE, ring)
-        assert placed == [LARGE]
-        place(LARGE, ring[:-1])
-        place(LARGE - 1, [])
-        assert placed == [LARGE, LARGE, LARGE - 1]
+        assert place(MANY, ring[::-1]) == first == positions(MANY, ring)
+        assert placed == [MANY]
+        place(MANY, ring[:-1])
+        place(MANY - 1, [])
+        assert placed == [MANY, MANY, MANY - 1]

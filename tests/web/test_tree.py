@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
-from tests.web.browser import driven
-from tests.web.tab import Tab
+from tests.web.browser import Drive
 
 pytestmark = pytest.mark.browser
 
@@ -33,12 +31,8 @@ await rest(60);
 """
 
 
-def test_the_tree_opens_selects_and_follows_the_steps(
-    tab: Tab, tmp_path: Path, hierarchy: GraphView
-) -> None:
-    said = driven(
-        tab,
-        tmp_path,
+def test_the_tree_opens_selects_and_follows_the_steps(drive: Drive, hierarchy: GraphView) -> None:
+    said = drive(
         to_html(replace(hierarchy, answers=())),
         TOOLS
         + """
@@ -107,12 +101,8 @@ def test_the_tree_opens_selects_and_follows_the_steps(
     assert said["back"] == ["The story"]
 
 
-def test_the_answer_in_sight_opens_its_paths(
-    tab: Tab, tmp_path: Path, hierarchy: GraphView
-) -> None:
-    said = driven(
-        tab,
-        tmp_path,
+def test_the_answer_in_sight_opens_its_paths(drive: Drive, hierarchy: GraphView) -> None:
+    said = drive(
         to_html(hierarchy),
         TOOLS
         + """
@@ -139,12 +129,8 @@ def test_the_answer_in_sight_opens_its_paths(
 
 
 @pytest.mark.parametrize("size", [(360, 740), (1000, 800), (1400, 900)])
-def test_a_tree_fits_the_window(
-    tab: Tab, tmp_path: Path, hierarchy: GraphView, size: tuple[int, int]
-) -> None:
-    said = driven(
-        tab,
-        tmp_path,
+def test_a_tree_fits_the_window(drive: Drive, hierarchy: GraphView, size: tuple[int, int]) -> None:
+    said = drive(
         to_html(hierarchy),
         """
         await rest(200);

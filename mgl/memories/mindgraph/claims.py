@@ -55,9 +55,10 @@ from mgl.retrieval.passages import PassageIndex, standardize
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
+from mgl.text.language import find_language
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.text.sentences import split_question
-from mgl.text.support import find_plain_words, find_telling, share_told, shares_language
+from mgl.text.support import find_telling, share_told
 from mgl.types import Answer, Chunk, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -65,6 +66,7 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
+LANGUAGE_CHARS = 4_000  # of a document, that tell its language
 TOLD_FLOOR = 0.6  # share of a claim's words that a source in its language has, to be asked about
 ALSO = " (also "  # between a name and its other forms
 NOT_FOUND = "The text could not be read for this question."
@@ -175,8 +177,10 @@ class ClaimReader:
         self._finding = Lock()
 
     @cached_property
-    def _plain_words(self) -> set[str]:
-        return find_plain_words(self.document.text)
+    def _language(self) -> str:
+        text = self.document.text
+        middle = max(0, len(text) - LANGUAGE_CHARS) // 2  # a licence before it may be in another
+        return find_language(text[middle : middle + LANGUAGE_CHARS])
 
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
         """What the document tells for each part of the questions."""
@@ -255,7 +259,8 @@ class ClaimReader:
         found.sort(key=lambda each: -each[1])
 
         says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
-        floor = TOLD_FLOOR if shares_language(f"{question} {claim}", self._plain_words) else 0.0
+        language = find_language(f"{question} {claim}", unsure=self._language)
+        floor = TOLD_FLOOR if language == self._language else 0.0
 
         async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self.document, span, GROUND_CHARS))

@@ -30,7 +30,7 @@ from mgl.memories.mnemis.edits import (
     turns_of,
 )
 from mgl.memories.mnemis.index import Index
-from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
+from mgl.memories.mnemis.persons import is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
     LISTED,
@@ -44,6 +44,7 @@ from mgl.memories.mnemis.reading import (
 )
 from mgl.memories.mnemis.state import Entity, Mention, MnemisState, key_of
 from mgl.memories.propose import StrictReply
+from mgl.text.language import find_language
 
 REJECTED_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 200, 40, 300
 SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
@@ -142,7 +143,7 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[NameFound]
     replies = await asyncio.gather(
         *(reader.ask_list((NAMES, MORE_NAMES), part, _Names, "entities") for part in reader.parts)
     )
-    by_capitals = has_proper_capitals(reader.words)
+    by_capitals = find_language(reader.words) != "de"  # whose nouns all have one
     found: dict[tuple[str, str], NameFound] = {}
     for src, sentence in enumerate(reader.passage.sentences, 1):
         name = check_name(sentence.speaker, sentence.speaker)

@@ -2,33 +2,21 @@
 
     >>> is_common("my sister"), is_common("Rome"), is_common("我的姐姐")
     (True, False, True)
-    >>> has_proper_capitals("I saw my sister."), has_proper_capitals("Das ist nicht der Bruder.")
-    (True, False)
     >>> is_first_person("ich"), is_first_person("Io")
     (True, False)
 
 A proper name is told by its capitals. Where a script has none, or a language gives them to every
-noun, no name is known to be proper. Word lists find German and first persons: a language that they
-lack costs a call of the model, or leaves an entity that is a pronoun.
+noun, as German does, no name is known to be proper. A word list finds first persons: a language
+that it lacks leaves an entity that is a pronoun.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from mgl.memories.mnemis.state import key_of
 
 _POSSESSIVES: Final = frozenset("my our your his her its their a an the".split())
-_WORD: Final = re.compile(r"[^\W\d_]+")
-
-_GERMAN: Final = frozenset(
-    "aber auf bei das dass dem der ein eine einen einer für ich im ist mein meine meinem meinen "
-    "meiner mit nicht sich sie sind und von wir zu zum zur".split()
-)
-_LEAST_GERMAN: Final = 2
-"""German function words that make a text German: the nouns of such a text have capitals."""
-
 _FIRST_PERSON: Final = frozenset(
     "i me my mine myself i'm user speaker narrator "
     "ich mich je moi jag jeg ég én minä mä εγώ я меня мене мені мне tôi saya "
@@ -39,12 +27,6 @@ _LOWER_FIRST_PERSON: Final = frozenset(
     "mina".split()
 )
 """First persons that are names or other words as well where they have a capital: Ben, Io, Mimi."""
-
-
-def has_proper_capitals(text: str) -> bool:
-    """Whether a capital in a text tells a proper name: not where all nouns have one."""
-    said = {word.casefold() for word in _WORD.findall(text)}
-    return len(said & _GERMAN) < _LEAST_GERMAN
 
 
 def is_common(name: str, *, by_capitals: bool = True) -> bool:

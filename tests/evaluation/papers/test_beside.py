@@ -12,13 +12,28 @@ from mgl.evaluation.papers.beside import SuiteRows, put_beside
 from mgl.evaluation.papers.references import PrintedCell, load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
+from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.runs.manifest import Method
 from mgl.memories.options import choose_kind
-from tests.evaluation.report.folders import SESSION, Said, item, method, read_frame, write_run
+from tests.evaluation.report.folders import SESSION, Said, item, make_frame, method
 
 PAPERS = load_references()
 SUITES = list(load_suites().values())
 ROWS = SuiteRows(SUITES)
+Found = tuple[float | None, tuple[PrintedCell, ...]]
+
+
+def find_beside(
+    frame: Frame, paper: str, table: str, rows: SuiteRows = ROWS
+) -> dict[tuple[str, str, str], Found]:
+    """Ours and what is printed, by method, part and metric."""
+    return {
+        (one.label, one.part, one.metric.name): (
+            one.ours.interval.mean if one.ours else None,
+            one.printed,
+        )
+        for one in put_beside(frame, PAPERS[paper].cells(table), rows)
+    }
 
 
 def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> None:
@@ -26,16 +41,8 @@ def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> 
     series = ["friends", "friends", "friends", "theoffice"]
     items = [item(f"q{n}", labels={"series": each}) for n, each in enumerate(series)]
     said = {"gam": [*(Said({"f1_set_amem": one}) for one in (1.0, 1.0, 0.5)), Said(None)]}
-    frame = read_frame(
-        write_run(
-            tmp_path / "run",
-            [method("gam")],
-            items,
-            said,
-            benchmark="longdialqa",
-            scorers=("f1_set_amem",),
-        )
-    )
+    options: dict[str, Any] = {"benchmark": "longdialqa", "scorers": ("f1_set_amem",)}
+    frame = make_frame(tmp_path, items, said, **options)
     (found,) = put_beside(frame, PAPERS["gam"].cells("table2"), ROWS)
     assert found.over == "series"
     assert found.ours is not None
@@ -51,24 +58,22 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     ]  # fmt: skip
     said = {"mnemis": [Said({"exact_match": 1.0}, more={"usage": usage})] * 2}
 
-    def put(
-        concurrency: int,
-    ) -> dict[tuple[str, str], tuple[float | None, tuple[PrintedCell, ...]]]:
-        session = SESSION.model_copy(update={"concurrency": concurrency})
-        folder, items = tmp_path / str(concurrency), [item("q0"), item("q1")]
-        write_run(folder, [method("mnemis")], items, said, builds=builds, sessions=(session,))
-        return {
-            (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
-            for one in put_beside(read_frame(folder), PAPERS["mnemis"].cells("table3"), ROWS)
+    def put(concurrency: int) -> dict[tuple[str, str, str], Found]:
+        options: dict[str, Any] = {
+            "builds": builds,
+            "sessions": (SESSION.model_copy(update={"concurrency": concurrency}),),
         }
+        items = [item("q0"), item("q1")]
+        frame = make_frame(tmp_path / str(concurrency), items, said, **options)
+        return find_beside(frame, "mnemis", "table3")
 
     found = put(1)
-    base, selected = "Base Graph Ingestion", "Global Selection"
-    assert found[base, "stage_input_tokens"][0] == 900
-    assert found[base, "stage_seconds"][0] == 12.0
-    assert found[selected, "stage_input_tokens"][0] == 100
-    assert found[base, "stage_input_tokens"][1][0].value == 3.87e7
-    assert (base, "stage_seconds") not in put(8), "items that waited for one another took longer"
+    base, selected = ("mnemis", "Base Graph Ingestion"), ("mnemis", "Global Selection")
+    assert found[*base, "stage_input_tokens"][0] == 900
+    assert found[*base, "stage_seconds"][0] == 12.0
+    assert found[*selected, "stage_input_tokens"][0] == 100
+    assert found[*base, "stage_input_tokens"][1][0].value == 3.87e7
+    assert (*base, "stage_seconds") not in put(8), "items that waited for one another took longer"
 
 
 def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
@@ -78,19 +83,15 @@ def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
     items = [item(f"q{n}", labels={"queries": kind}) for n, kind in enumerate(kinds)]
     scores = [Said({"claim_accuracy": score}) for score in (1.0, 0.0, 1.0)]
     methods = [method(one.label, one.memory, **one.settings) for one in run.methods]
-    folder = write_run(
-        tmp_path / "run",
-        methods,
-        items,
-        {one.label: scores for one in methods},
-        benchmark="nocha",
-        scorers=("claim_accuracy",),
-    )
-    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table3"), SuiteRows([suite]))
+    said = {one.label: scores for one in methods}
+    options: dict[str, Any] = {"benchmark": "nocha", "scorers": ("claim_accuracy",)}
+    frame = make_frame(tmp_path, items, said, methods, **options)
     found = {
-        (one.label, one.part): (one.ours.interval.mean, one.printed[0].value)
-        for one in beside
-        if one.ours and one.metric.name == "claim_accuracy"
+        (label, part): (ours, printed[0].value)
+        for (label, part, metric), (ours, printed) in find_beside(
+            frame, "hgmem", "table3", SuiteRows([suite])
+        ).items()
+        if ours is not None and metric == "claim_accuracy"
     }
     assert found == {
         ("hgmem", "queries primitive"): (0.5, 60.0),
@@ -117,16 +118,13 @@ def test_each_size_of_a_growing_conversation_stands_beside_its_row(tmp_path: Pat
     one_by_one = SESSION.model_copy(update={"concurrency": 1})
     options: dict[str, Any] = {"scorers": ("f1_set_amem",), "sessions": (one_by_one,)}
     options["benchmark"] = "locomo-growth"
-    run = write_run(tmp_path / "run", [method("gam")], items, {"gam": answered}, **options)
-    found = {
-        (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
-        for one in put_beside(read_frame(run), PAPERS["gam"].cells("table10"), ROWS)
-    }
-    ours, printed = found["sessions 15", "f1_set_amem"]
+    frame = make_frame(tmp_path, items, {"gam": answered}, **options)
+    found = find_beside(frame, "gam", "table10")
+    ours, printed = found["gam", "sessions 15", "f1_set_amem"]
     assert (ours, [cell.value for cell in printed]) == (0.5, [0.57])
-    assert found["sessions 27", "question_seconds"][0] == 27.0
-    assert found["sessions 3", "question_tokens"][0] == 1012
-    assert found["sessions 15", "graph_nodes"][1][0].value == 43
+    assert found["gam", "sessions 27", "question_seconds"][0] == 27.0
+    assert found["gam", "sessions 3", "question_tokens"][0] == 1012
+    assert found["gam", "sessions 15", "graph_nodes"][1][0].value == 43
 
 
 def test_system_2_is_also_counted_over_the_questions_with_results(tmp_path: Path) -> None:
@@ -139,11 +137,11 @@ def test_system_2_is_also_counted_over_the_questions_with_results(tmp_path: Path
     answers = [Said({}, 1.0, more=found), Said({}, 0.0), Said(None), Said({}, 1.0, more=found)]
     made = [method("system2", "mnemis", routes="system2"), method("both", "mnemis")]
     said = {"system2": answers, "both": answers}
-    folder = write_run(tmp_path / "run", made, items, said, scorers=(), judge="locomo_mem0")
+    frame = make_frame(tmp_path, items, said, made, scorers=(), judge="locomo_mem0")
     shown = {
-        (one.label, one.part): one.ours.interval.mean
-        for one in put_beside(read_frame(folder), PAPERS["mnemis"].cells("table4"), ROWS)
-        if one.ours
+        (label, part): ours
+        for (label, part, _), (ours, _) in find_beside(frame, "mnemis", "table4").items()
+        if ours is not None
     }
     assert shown["system2", ""] == pytest.approx(2 / 4)
     assert shown["system2", "with results"] == pytest.approx(2 / 3)

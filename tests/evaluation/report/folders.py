@@ -147,6 +147,18 @@ def write_run(
     return folder
 
 
+def make_frame(
+    folder: Path,
+    items: Sequence[Mapping[str, Any]],
+    said: Mapping[str, Sequence[Said]],
+    methods: Sequence[Method] = (),
+    **options: Any,
+) -> Frame:
+    """The frame of a run that ``write_run`` writes; without methods, of one for each name."""
+    made = methods or [method(label) for label in said]
+    return read_frame(write_run(folder / "run", made, items, said, **options))
+
+
 def read_frame(*folders: Path) -> Frame:
     """The frame of the only group of some runs."""
     (group,) = group_runs([read_run(folder) for folder in folders])

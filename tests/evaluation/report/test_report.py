@@ -29,16 +29,17 @@ from mgl.llm.calls import CallRecord
 from mgl.store import Store
 from mgl.web.escape import script_hash
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
+from tests.evaluation.small_data import WRITERS
 
 EVIL = "<script>alert('&')</script> | `x` \x07 _it_"
 NAME = "f1_set_amem"
+PAPERS, SUITES = load_references().values(), load_suites().values()
 CATEGORIES = ("multi-hop", "temporal", "open-domain", "single-hop")
 
 
 def made(*folders: Path, with_plots: bool = False) -> list[Chapter]:
     runs = [read_run(each) for each in folders]
-    papers, suites = load_references().values(), load_suites().values()
-    return make_report(runs, papers, suites, with_plots=with_plots)
+    return make_report(runs, PAPERS, SUITES, with_plots=with_plots)
 
 
 def run(folder: Path, clusters: int = 6) -> Path:
@@ -166,12 +167,8 @@ def listed(page: str) -> list[dict[str, Any]]:
 
 def write_data(folder: Path) -> Path:
     """A file of LoCoMo's with one conversation of three turns."""
-    turns = [{"speaker": "Ann", "dia_id": f"D1:{n}", "text": f"Line {n}."} for n in range(1, 4)]
-    talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
-    asked = [{"question": "Which?", "answer": "2", "category": 4, "evidence": ["D1:2"]}]
-    data = folder / "locomo10.json"
-    data.write_text(json.dumps([{"sample_id": "c", "conversation": talk, "qa": asked}]))
-    return data
+    WRITERS["locomo"](folder)
+    return folder / "locomo10.json"
 
 
 def set_data(folder: Path, data: Path) -> None:
@@ -206,9 +203,9 @@ def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: P
         pages = write_report([chapter], out, {"run": store})
     assert {each.name for each in pages.iterdir()} == {"c0-0.html", "style.css"}
     page = (pages / "c0-0.html").read_text()
-    assert "(Monday, 08 May 2023) Ann: Line 2." in page, "as a model reads it"
+    assert "(Monday, 08 May 2023) Bo: Bo met Ann in Rome." in page, "as a model reads it"
     assert page.count('<dt class="gold">D1:2') == 2, "as evidence, and where it was retrieved"
-    assert "<dt>D1:3</dt><dd>(Monday, 08 May 2023) Ann: Line 3.</dd>" in page
+    assert "<dt>D1:3</dt><dd>(Monday, 08 May 2023) Ann: Cy lost the ring" in page
     assert "<pre>&lt;b&gt;Two&lt;/b&gt;</pre>" in page
     assert "answer · m · ok · 7 tokens in, 3 out · 2.0 s" in page
     assert "not in the log of calls" in page
@@ -249,7 +246,7 @@ def test_runs_over_the_same_files_read_them_once(
     folder = write_report([chapter], tmp_path / "r.html", {})
     page = (folder / "c0-0.html").read_text()
     assert page.count('<section class="block method">') == 2
-    assert "Ann: Line 2." in page
+    assert "Bo: Bo met Ann in Rome." in page
     assert opened == [data]
 
 
@@ -360,5 +357,5 @@ def test_without_the_extra_it_is_said_what_to_install(
     folder = write_run(tmp_path / "run", [method("a"), method("b")], [item("q")], said)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=told) as caught:
-        render_page(made(folder, with_plots=True), "items")
+        render_page(made(folder, with_plots=module == "matplotlib"), "items")
     assert "pip install" in caught.value.hint

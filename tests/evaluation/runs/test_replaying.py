@@ -14,7 +14,17 @@ from mgl.evaluation.runs.folder import PACKED
 from mgl.evaluation.runs.lifecycle import PackingStore, Replay
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.store import Store
-from tests.evaluation.trial import REFUSED, SLOW, SMALL, Trial, builds, result, rows, write_data
+from tests.evaluation.trial import (
+    FEW,
+    REFUSED,
+    SLOW,
+    SMALL,
+    Trial,
+    builds,
+    result,
+    rows,
+    write_data,
+)
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -23,25 +33,27 @@ pytestmark = pytest.mark.usefixtures("plugin")
 def test_a_replay_gives_the_same_bytes(
     trial: Trial, tmp_path: Path, questions: str, concurrency: int
 ) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", FEW)
     out = trial.run(
         tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL, questions=questions
     )
     before, calls = result(out), trial.calls
-    built = 3 if questions == "each" else 6
-    assert trial.replay(out, concurrency) == Replay(18 + built + 9, (), ())
+    built = 2 if questions == "each" else 4
+    assert trial.replay(out, concurrency) == Replay(8 + built + 4, (), ())
     assert trial.calls == calls
     assert result(out) == before
 
 
 @pytest.mark.usefixtures("embeds_words")
 def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", FEW)
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
-    assert trial.replay(out) == Replay(9 + 3 + 9, (), ())
+    assert trial.replay(out) == Replay(4 + 2 + 4, (), ())
     answered = [row for row in rows(out) if row["outcome"] == "scored"]
     ids = {row["memory"]["id"] for row in answered}
     assert len(ids) == len(answered), "what one question adds is not there for the next"
-    assert [row["memory"]["kind"] for row in builds(out)] == ["graph"] * 3
+    assert [row["memory"]["kind"] for row in builds(out)] == ["graph"] * 2
 
 
 def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:

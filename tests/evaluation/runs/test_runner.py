@@ -116,7 +116,8 @@ def test_what_a_run_keeps_is_its_owners_alone(trial: Trial, tmp_path: Path) -> N
 
     trial.observer = Looking()
     with no_umask():
-        out = trial.run(tmp_path / "runs" / "run", memories=("direct", "plain=mindgraph"))
+        memories = ("direct", "plain=mindgraph")
+        out = trial.run(tmp_path / "runs" / "run", memories=memories, limit=2)
     assert {"manifest.json", "records.jsonl"} <= {path.name for path in out.iterdir()}
     assert seen == shared_paths(tmp_path / "runs") == []
 
@@ -133,6 +134,7 @@ def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path
 def test_conversations_are_read_by_their_turns_or_as_a_text_and_replay(
     trial: Trial, tmp_path: Path
 ) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"north": ["Asgard", "Thule", "Mu"]})
     read = ("transcript", "mindgraph", "gam", "turns")
     out = trial.run(
         tmp_path / "run",
@@ -142,14 +144,14 @@ def test_conversations_are_read_by_their_turns_or_as_a_text_and_replay(
     )
     found = rows(out)
     assert {row["method"] for row in found if row["outcome"] == "scored"} >= {*read}
-    assert sum(row["memory"]["kind"] == "gam" for row in builds(out)) == 3
+    assert sum(row["memory"]["kind"] == "gam" for row in builds(out)) == 1
     cited = [one for row in found for one in row["citations"]]
     assert cited
     assert all(one["verbatim"] for one in cited)
     for method in read:
         turns = {id for row in found if row["method"] == method for id in row["retrieved"]}
         assert {"D0"} <= turns <= {"D0", "D1", "D2"}
-    assert trial.replay(out) == Replay(5 * 9 + 4 * 3 + 9, (), ())
+    assert trial.replay(out) == Replay(5 * 3 + 4 + 3, (), ())
 
 
 @pytest.mark.usefixtures("embeds_words")

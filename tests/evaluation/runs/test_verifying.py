@@ -11,7 +11,7 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.lifecycle import Difference, verify_run
 from mgl.evaluation.runs.manifest import Manifest
-from tests.evaluation.trial import MODEL, SMALL, Trial, write_data
+from tests.evaluation.trial import FEW, MODEL, SMALL, Trial, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -56,6 +56,7 @@ def test_verdicts_are_read_again_from_their_replies(trial: Trial, tmp_path: Path
     labels = tmp_path / "labels.jsonl"
     row = {"question": "Of Ys?", "gold": "Yspolis", "answer": "Yspolis", "correct": True}
     labels.write_text(json.dumps(row) + "\n")
+    trial.data = write_data(tmp_path / "tiny.json", FEW)
     out = trial.run(
         tmp_path / "run",
         memories=("direct", "mindgraph"),

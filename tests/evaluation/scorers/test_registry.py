@@ -135,6 +135,8 @@ def test_what_read_every_turn_in_order_has_no_recall_at_ten() -> None:
     names = ["evidence_recall@10", "evidence_recall_any@10", "session_recall@10"]
     assert score_answer(names, of, make_record("x", turns)) == {}
     assert score_answer(names[:1], of, make_record("x", turns[::-1])) == {names[0]: 1 / 2}
+    assert score_answer(names[:1], of, make_record("x", turns[:11])) == {}
+    assert score_answer(names[:1], of, make_record("x", turns[:10])) == {names[0]: 1 / 2}
     whole = make_record("x", turns, read_all=True)
     assert score_answer(["evidence_recall@50"], of, whole) == {}
     assert score_answer(["evidence_recall@5"], of, make_record("x", ("D5:5",))) == {

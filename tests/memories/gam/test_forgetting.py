@@ -13,12 +13,10 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, ForgetTurns, GamState
 from mgl.memories.talk import Change
-from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
-from tests.leftovers import find_kept, left
+from tests.leftovers import find_kept, keep_vectors, left
 from tests.memories.gam.test_memory import DAY, always, engine, talk
 
 Open = Callable[..., Gam]
@@ -45,13 +43,6 @@ def check(memory: Gam, store: Store, *, ordered: bool = True) -> None:
     assert VOCABULARY.replay(store.edits(memory.id)) == state
     turns = memory.conversation.turns
     assert all(set(turns[number].text) == {MASK} for number in state.forgotten)
-
-
-def cache_vectors(memory: Gam, store: Store) -> WordEmbedder:
-    """Have the store keep the vectors of what a memory embeds."""
-    embedder = WordEmbedder()
-    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
-    return embedder
 
 
 async def topics_of(memory: Gam) -> GamState:
@@ -81,7 +72,7 @@ async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     memory_of: Open, store: Store
 ) -> None:
     memory = memory_of(Conversation.from_name("t"), preset="small")
-    embedder = cache_vectors(memory, store)
+    embedder = keep_vectors(memory)
     for number, speaker in enumerate(["Ann", "Bo", "Cy"]):
         await memory.append(Turn(f"{number}", speaker, f"Cy and Ann like {GONE}", DAY, "1"))
         await memory.read(Question(f"Cy and Ann like {GONE}"))
@@ -95,7 +86,7 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
 ) -> None:
     said = talk(["a b c", "We met on 7 May 1999."], ["g h i", "j k l"])
     memory = memory_of(said, engine(always([])), preset="small", anchoring="summary")
-    embedder = cache_vectors(memory, store)
+    embedder = keep_vectors(memory)
     await memory.build()
     first, asked = memory.state.topics["t1"].summary, Question("Who met?")
     await memory.read(asked)
@@ -138,7 +129,7 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
     said = talk(["a b c", f"{GONE} was seen in the garden behind the house"], ["g h"], ["x y"])
     alone = engine(always([]), relation="unrelated")
     memory = memory_of(said, alone, partition="session", indicators="rules", anchors=1)
-    embedder = cache_vectors(memory, store)
+    embedder = keep_vectors(memory)
     state = await topics_of(memory)
     assert (len(state.topics), state.links) == (3, ())
     asked = Question(f"Who saw a {GONE.split()[0]}?")

@@ -14,7 +14,7 @@ import pytest
 from mgl.errors import InputError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.gam import Gam, GamConfig, SmallGamConfig
+from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, Append, Link
 from mgl.store import Store
 from mgl.types import Conversation, Turn
@@ -281,28 +281,3 @@ async def test_a_reply_stops_what_is_consolidated_and_waits_for_none_of_it(memor
     assert (await replied).text == "Fine."
     assert not memory.state.topics, "what was stopped is due again"
     await memory.pause()
-
-
-READING = {
-    "anchoring": "summary",
-    "meaning": "rerank",
-    "anchors": 3,
-    "k": 3,
-    "beta_time": 2.0,
-    "beta_role": 2.0,
-    "beta_conf": 2.0,
-    "answer_tokens": 99,
-}
-
-
-async def test_a_memory_that_is_read_in_another_way_is_the_same(memory_of: Open) -> None:
-    assert set(READING) == SmallGamConfig.READING > GamConfig.READING
-    talk_ = talk(["I paint a horse", "Which one?"], ["The lake is cold", "Swim then"])
-    memory = memory_of(talk_, preset="small")
-    await memory.build()
-    for option, value in READING.items():
-        other = memory_of(talk_, preset="small", **{option: value})
-        assert other.id == memory.id
-        await other.build()
-        assert other.state == memory.state
-    assert memory_of(talk_, preset="small", threshold=0.1).id != memory.id

@@ -50,20 +50,6 @@ async def test_anchored_by_event_a_topic_is_as_like_as_the_best_that_was_said_in
     assert found.anchors == ("t2", "t1")
 
 
-@given(
-    ends=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), max_size=15),
-    names=st.sets(st.integers(1, 8)),
-)
-def test_neighbours_are_one_edge_away_and_not_among_those_asked_for(
-    ends: list[tuple[int, int]], names: set[int]
-) -> None:
-    links = [(f"t{one}", f"t{two}") for one, two in ends if one != two]
-    asked = {f"t{name}" for name in names}
-    found = consolidated([1] * 8, links).neighbours(asked)
-    joined = {name for link in links if set(link) & asked for name in link}
-    assert set(found) == joined - asked
-
-
 async def test_a_topic_is_found_by_its_keywords_too() -> None:
     """E.2 asks for them apart from the summary, "to support lexical matching"."""
     edits = [

@@ -34,27 +34,6 @@ def asked(index: GraphIndex, text: str) -> Query:
     return asyncio.run(index.embed(text))
 
 
-def test_the_likest_come_first_and_the_floor_holds() -> None:
-    index = opened()
-    vector = asked(index, "Which nurse is it?")
-    found = index.entities.nearest(vector, 3)
-    assert found[0][0] == "ann"
-    assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
-    assert [name for name, _ in index.entities.nearest(vector, 3, floor=found[0][1])] == ["ann"]
-    assert index.relations.nearest(asked(index, "lost at sea"), 1)[0][0] == "ann|ring"
-    assert index.chunks.nearest(asked(index, "lost at sea"), 1)[0][0] == 8
-
-
-def test_among_bounds_what_is_found() -> None:
-    index = opened()
-    vector = asked(index, "a nurse")
-    assert [name for name, _ in index.entities.nearest(vector, 9, among={"bo", "nobody"})] == ["bo"]
-    assert index.entities.nearest(vector, 9, among=[]) == []
-    assert index.entities.nearest(vector, 9, among={"nobody"}) == []
-    assert index.chunks.nearest(vector, 9, among={3})[0][0] == 3
-    assert index.relations.nearest(vector, 0) == []
-
-
 def test_an_embedder_that_ranks_by_more_is_asked_with_the_query_itself() -> None:
     """The words that a query shares with a text then count beside the cosine."""
     index = asyncio.run(GraphIndex.open(Words("all"), GRAPH, CHUNKS))

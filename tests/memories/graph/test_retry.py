@@ -55,8 +55,7 @@ def built(graph: DocumentGraph) -> DocumentGraph:
     return graph
 
 
-@pytest.mark.parametrize("years", ["3", "07", "0-7"])
-@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize(("years", "at_once"), [("3", 1), ("07", 4), ("0-7", 4)])
 def test_it_makes_the_graph_that_would_have_been(
     graph_of: Open, store: Store, years: str, at_once: int
 ) -> None:

@@ -11,7 +11,7 @@ from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.state import VOCABULARY, HypergraphMemory
-from mgl.store import Store
+from mgl.store import EditRecord
 from mgl.types import Document, Question
 
 DOCUMENT = Document.from_text(
@@ -118,12 +118,16 @@ INSERTED = (
 """The same in the paper's format."""
 
 
-def state_after(memory: HgMem, store: Store, steps: int) -> HypergraphMemory:
+def rows_of(memory: HgMem) -> list[EditRecord]:
+    return memory._tools.store.edits(memory.id)
+
+
+def state_after(memory: HgMem, steps: int) -> HypergraphMemory:
     """The memory as it was after so many steps."""
-    return VOCABULARY.replay(row for row in store.edits(memory.id) if row.chunk < steps)
+    return VOCABULARY.replay(row for row in rows_of(memory) if row.chunk < steps)
 
 
-def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:
+def said(memory: HgMem, kind: type[Any]) -> list[Any]:
     """The events of one kind in the log, in order."""
-    parsed = (VOCABULARY.parse(row) for row in store.edits(memory.id))
+    parsed = (VOCABULARY.parse(row) for row in rows_of(memory))
     return [each for each in parsed if isinstance(each, kind)]

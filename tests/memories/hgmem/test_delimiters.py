@@ -30,9 +30,16 @@ from mgl.memories.hgmem.proposals import (
 )
 from mgl.memories.hgmem.state import Stop, Subquery
 from mgl.prompt import Prompt
-from mgl.store import Store
 from tests.memories.hgmem.conftest import Ask
-from tests.memories.hgmem.telling import INSERTED, QUESTION, SUFFICES, Teller, said, state_after
+from tests.memories.hgmem.telling import (
+    INSERTED,
+    QUESTION,
+    SUFFICES,
+    Teller,
+    rows_of,
+    said,
+    state_after,
+)
 
 TUPLE, OBJECT, RECORD, DONE = MARKS.values()
 POINTS = 7
@@ -254,7 +261,7 @@ def test_what_is_no_subquery(reply: str) -> None:
 # Whole questions
 
 
-async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
+async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask) -> None:
     teller = Teller(
         evolve=[INSERTED],
         concerns=[f"{NEITHER}\nWho else?{RECORD}\n{DONE}", SUFFICES],
@@ -262,9 +269,9 @@ async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Sto
     )
     memory = memory_for(teller.engine, format="delimiters")
     await memory.answer(QUESTION)
-    (point,) = state_after(memory, store, 1).points.values()
+    (point,) = state_after(memory, 1).points.values()
     assert point.vertices == {"issus", "xodar"}
-    assert said(memory, store, Subquery)[1].text == "Who else was there?"
+    assert said(memory, Subquery)[1].text == "Who else was there?"
     assert DONE in teller.prompts("evolve")[0]
 
 
@@ -272,30 +279,28 @@ async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Sto
     ("compat", "asked", "stop"), [("released_code", 6, "failed"), ("paper", 3, "sufficient")]
 )
 async def test_a_reply_that_cannot_be_read_is_asked_for_again_or_restarts_the_question(
-    memory_for: Ask, store: Store, compat: str, asked: int, stop: str
+    memory_for: Ask, compat: str, asked: int, stop: str
 ) -> None:
     teller = Teller(evolve=["nonsense"], concerns=[SUFFICES])
     memory = memory_for(teller.engine, format="delimiters", compat=compat)
     await memory.build()
     assert len(teller.prompts("evolve")) == asked
-    assert said(memory, store, Stop) == [Stop(stop)]
+    assert said(memory, Stop) == [Stop(stop)]
 
 
 async def test_the_released_code_restarts_where_json_cannot_be_read_and_may_be_asked_again(
-    memory_for: Ask, store: Store
+    memory_for: Ask,
 ) -> None:
     memory = memory_for(Teller(evolve=["nonsense"]).engine, compat="released_code")
     with pytest.raises(ReplyInvalid):
         await memory.answer(QUESTION)
-    assert sum(row.op == "restart" for row in store.edits(memory.id)) == 5
+    assert sum(row.op == "restart" for row in rows_of(memory)) == 5
     answer = "He lost."
     again = memory_for(Teller(answer=[answer]).engine, compat="released_code")
     assert (await again.answer(QUESTION)).text == "He lost."
 
 
-async def test_no_more_concerns_are_followed_than_were_asked_for(
-    memory_for: Ask, store: Store
-) -> None:
+async def test_no_more_concerns_are_followed_than_were_asked_for(memory_for: Ask) -> None:
     listed = RECORD.join(f"Concern {number}?" for number in range(5))
     teller = Teller(
         evolve=[INSERTED],
@@ -304,4 +309,4 @@ async def test_no_more_concerns_are_followed_than_were_asked_for(
     )
     memory = memory_for(teller.engine, format="delimiters", concerns=2)
     await memory.build()
-    assert len(said(memory, store, Subquery)) == 1 + 2
+    assert len(said(memory, Subquery)) == 1 + 2

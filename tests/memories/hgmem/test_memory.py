@@ -35,6 +35,7 @@ from tests.memories.hgmem.telling import (
     Teller,
     case,
     point,
+    rows_of,
     said,
     stage_of,
     state_after,
@@ -45,7 +46,7 @@ UNKNOWN = "I cannot say."
 MERGED = {"points": [0, 1], "description": "Xodar is given to Carter, who defeated him."}
 
 
-async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -> None:
+async def test_the_steps_of_the_papers_own_case(memory_for: Ask) -> None:
     teller = Teller(
         evolve=[{"inserted": [PUNISHED]}, {"inserted": [DEFEATED], "updated": []}],
         merge=[{"merges": [MERGED]}],
@@ -56,32 +57,30 @@ async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -
     memory = memory_for(teller.engine)
     answer = await memory.answer(QUESTION)
     assert answer.text == "Because Carter defeated him."
-    (response,) = said(memory, store, Respond)
+    (response,) = said(memory, Respond)
     read = [memory._graph.chunks()[number].span for number in response.read]
     assert answer.retrieved == tuple(span.place for span in read)
     cited = answer.citations[0]
     assert DOCUMENT.quote(cited.span) == cited.quote
     assert "defeated him" in cited.quote
     assert any(span.start <= cited.span.start < cited.span.end <= span.end for span in read)
-    asked = said(memory, store, Subquery)
+    asked = said(memory, Subquery)
     assert [(each.text, each.case, each.point) for each in asked] == [
         (QUESTION.text, None, None),
         ("Who defeated Xodar?", "2.1", 0),
     ]
-    first, then = state_after(memory, store, 1), memory.state
+    first, then = state_after(memory, 1), memory.state
     assert [sorted(p.vertices) for p in first.points.values()] == [["issus", "xodar"]]
     (merged,) = then.points.values()
     assert (merged.parents, sorted(merged.vertices)) == ((0, 1), ["carter", "issus", "xodar"])
-    assert said(memory, store, Stop) == [Stop("sufficient")]
-    found = [set(each.chunks) for each in said(memory, store, Retrieve)]
-    assert said(memory, store, Counts) == [Counts(2, 2, sum(map(len, found)))]
+    assert said(memory, Stop) == [Stop("sufficient")]
+    found = [set(each.chunks) for each in said(memory, Retrieve)]
+    assert said(memory, Counts) == [Counts(2, 2, sum(map(len, found)))]
     assert any("points 0, 1 merged into point 2" in line for line in answer.trace)
     assert "Xodar is given to Carter, who defeated him." in teller.prompts("answer")[0]
 
 
-async def test_a_subquery_looks_around_its_point_or_beyond_the_memory(
-    memory_for: Ask, store: Store
-) -> None:
+async def test_a_subquery_looks_around_its_point_or_beyond_the_memory(memory_for: Ask) -> None:
     teller = Teller(
         evolve=[{"inserted": [PUNISHED]}, {"inserted": []}],
         concerns=[case("2.1", (0, "More of it?")), case("2.2", "Who else?"), case("1")],
@@ -89,7 +88,7 @@ async def test_a_subquery_looks_around_its_point_or_beyond_the_memory(
     )
     memory = memory_for(teller.engine, entities=10)
     await memory.build()
-    _, local, wide = said(memory, store, Retrieve)
+    _, local, wide = said(memory, Retrieve)
     graph = memory._graph.graph()
     near = {"xodar", "issus"} | graph.neighbours("xodar") | graph.neighbours("issus")
     assert set(local.entities) <= near
@@ -102,13 +101,13 @@ async def test_a_subquery_looks_around_its_point_or_beyond_the_memory(
     ("retrieval", "cases"), [("global_only", {"2.2"}), ("local_only", {"2.1"})]
 )
 async def test_one_way_to_look_may_be_left_out(
-    memory_for: Ask, store: Store, retrieval: str, cases: set[str]
+    memory_for: Ask, retrieval: str, cases: set[str]
 ) -> None:
     both = [case("2.1", (0, "More?")), case("2.2", "What else?"), case("1")]
     teller = Teller(evolve=[{"inserted": [PUNISHED]}, {"inserted": []}], concerns=both)
     memory = memory_for(teller.engine, retrieval=retrieval, steps=2)
     await memory.answer(QUESTION)
-    asked = said(memory, store, Subquery)[1:]
+    asked = said(memory, Subquery)[1:]
     assert {each.case for each in asked} == cases
 
 
@@ -138,7 +137,6 @@ NO_SUBQUERY = {"subquery": ["no JSON"], "concerns": [case("2.2", "What else?")]}
 )
 async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     memory_for: Ask,
-    store: Store,
     replies: dict[str, Any],
     options: dict[str, Any],
     judged: list[str],
@@ -148,11 +146,11 @@ async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     teller = Teller(**{"evolve": evolve, **replies})
     memory = memory_for(teller.engine, steps=2, force_steps=True, **options)
     await memory.answer(QUESTION)
-    assert [each.case for each in said(memory, store, ChosenCase)] == judged
-    asked = said(memory, store, Subquery)[1:]
+    assert [each.case for each in said(memory, ChosenCase)] == judged
+    asked = said(memory, Subquery)[1:]
     assert [(each.text, each.case, each.point) for each in asked] == [(QUESTION.text, *where)] * 2
-    assert len(said(memory, store, Respond)) == 3
-    assert said(memory, store, Stop) == [Stop("steps")]
+    assert len(said(memory, Respond)) == 3
+    assert said(memory, Stop) == [Stop("steps")]
 
 
 FLIER = point(["Carter", "Xodar"], "They fought on the black flier.")
@@ -161,7 +159,7 @@ OTHER = point(["Carter", "Phaidor"], "She loved him.")
 
 
 async def test_a_case_that_is_not_open_investigates_the_point_most_like_the_concern(
-    memory_for: Ask, store: Store
+    memory_for: Ask,
 ) -> None:
     printed = "[Judgement]: 2.2\n[Concerns]: Who gave Carter a slave?##\n<|COMPLETE|>"
     points = "##\n".join(
@@ -179,7 +177,7 @@ async def test_a_case_that_is_not_open_investigates_the_point_most_like_the_conc
     )
     memory = memory_for(teller.engine, format="delimiters", retrieval="local_only", steps=1)
     await memory.answer(QUESTION)
-    assert [each.point for each in said(memory, store, Subquery)] == [None, 1]
+    assert [each.point for each in said(memory, Subquery)] == [None, 1]
 
 
 async def test_points_that_do_not_fit_the_model_are_shown_by_their_likeness(
@@ -197,7 +195,7 @@ async def test_points_that_do_not_fit_the_model_are_shown_by_their_likeness(
 
 @pytest.mark.parametrize(("forced", "answers"), [(False, 1), (True, 6)])
 async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
-    memory_for: Ask, store: Store, *, forced: bool, answers: int
+    memory_for: Ask, *, forced: bool, answers: int
 ) -> None:
     teller = Teller(
         evolve=ONCE,
@@ -206,10 +204,10 @@ async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
     )
     memory = memory_for(teller.engine, steps=5, force_steps=forced)
     answer = await memory.answer(QUESTION)
-    assert len(said(memory, store, Subquery)) == 6
-    assert [each.text for each in said(memory, store, Respond)] == list("abcdef"[:answers])
+    assert len(said(memory, Subquery)) == 6
+    assert [each.text for each in said(memory, Respond)] == list("abcdef"[:answers])
     assert answer.text == "abcdef"[answers - 1]
-    assert said(memory, store, Stop) == [Stop("steps")]
+    assert said(memory, Stop) == [Stop("steps")]
 
 
 async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
@@ -297,15 +295,15 @@ async def test_the_graph_is_the_same_before_and_after_a_question(
     ],
 )
 async def test_a_reply_that_stays_invalid_is_recorded_and_does_not_cost_the_answer(
-    memory_for: Ask, store: Store, replies: dict[str, Any], what: str, stop: StopReason
+    memory_for: Ask, replies: dict[str, Any], what: str, stop: StopReason
 ) -> None:
     memory = memory_for(Teller(**{"evolve": [{"inserted": [PUNISHED]}], **replies}).engine)
     assert (await memory.answer(QUESTION)).text == UNKNOWN
-    failed = [row for row in store.edits(memory.id) if row.op == "reply"]
+    failed = [row for row in rows_of(memory) if row.op == "reply"]
     assert [(row.payload["what"], row.outcome, row.reason) for row in failed] == [
         (what, "rejected", "reply_invalid")
     ]
-    assert said(memory, store, Stop) == [Stop(stop)]
+    assert said(memory, Stop) == [Stop(stop)]
 
 
 async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
@@ -316,17 +314,17 @@ async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> Non
     assert teller.prompts("evolve") == []
 
 
-async def test_a_failed_answer_is_asked_for_again(memory_for: Ask, store: Store) -> None:
+async def test_a_failed_answer_is_asked_for_again(memory_for: Ask) -> None:
     memory = memory_for(Teller(evolve=[{"inserted": [PUNISHED]}], answer=[""]).engine)
     with pytest.raises(ReplyInvalid):
         await memory.answer(QUESTION)
-    assert said(memory, store, Stop) == [Stop("failed")]
+    assert said(memory, Stop) == [Stop("failed")]
     teller = Teller(answer=["For the disgrace."])
     again = memory_for(teller.engine)
     for _ in range(2):
         assert (await again.answer(QUESTION)).text == "For the disgrace."
     assert [stage for stage, _ in teller.asked] == ["answer"]
-    assert said(again, store, Stop) == [Stop("failed"), Stop("retried")]
+    assert said(again, Stop) == [Stop("failed"), Stop("retried")]
 
 
 async def test_the_sources_that_a_subquery_found_best_are_shown(memory_for: Ask) -> None:
@@ -412,7 +410,7 @@ async def test_the_view_shows_what_came_after_the_last_restart(memory_for: Ask) 
 
 
 async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_answer(
-    memory_for: Ask, store: Store
+    memory_for: Ask,
 ) -> None:
     class Failing(Teller):
         def _reply(self, request: Request) -> str:
@@ -422,7 +420,7 @@ async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_a
     replies: dict[str, Any] = {"evolve": [{"inserted": [PUNISHED]}]}
     memory = memory_for(Failing(**replies).engine)
     before = await memory.answer(QUESTION)
-    rows = store.edits(memory.id)
+    rows = rows_of(memory)
     assert "thuria" not in memory._graph.graph().entities
     teller = Teller(**replies)
     again = memory_for(teller.engine)
@@ -430,8 +428,8 @@ async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_a
     assert set(teller.asked) == {("graph", prompt) for prompt in teller.prompts("graph")}
     assert "thuria" in again._graph.graph().entities
     assert again.id == memory.id
-    assert store.edits(again.id) == rows
+    assert rows_of(again) == rows
     assert (await again.answer(QUESTION)).text == before.text
     other = memory_for(Teller(**replies).engine, "What is Thuria?", entities=10)
     await other.build()
-    assert "thuria" in said(other, store, Retrieve)[0].entities
+    assert "thuria" in said(other, Retrieve)[0].entities

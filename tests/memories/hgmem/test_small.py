@@ -15,7 +15,6 @@ from mgl.memories.hgmem import SmallHgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import ChosenCase, Retrieve, Stop, Subquery
-from mgl.store import Store
 from mgl.types import Chunk, Question, Span
 from tests.memories.hgmem.conftest import Ask
 from tests.memories.hgmem.graphs import graph_of, memory_of
@@ -55,14 +54,14 @@ def sure_of(chance: float, enough: float = 0.0) -> Sure:
     return lambda prompt: enough if prompt.startswith("Notes:") else chance
 
 
-async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask, store: Store) -> None:
+async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask) -> None:
     reader = Reader(first_sentence, sure_of(0.9, enough=0.95))
     memory = memory_for(reader.engine, preset="small")
     answer = await memory.answer(QUESTION)
     assert answer.text == "He lost."
     for point in memory.state.points.values():
         assert len(point.vertices) > 1
-    assert said(memory, store, Stop) == [Stop("sufficient")]
+    assert said(memory, Stop) == [Stop("sufficient")]
     assert reader.asked[-2:] == ["sufficient", "answer"]
 
 
@@ -90,14 +89,14 @@ async def test_what_is_not_confirmed_is_no_point_but_the_best_of_the_first_step(
     ],
 )
 async def test_steps_look_around_a_point_and_beyond_in_turn_and_read_no_chunk_twice(
-    memory_for: Ask, store: Store, retrieval: str, cases: list[str]
+    memory_for: Ask, retrieval: str, cases: list[str]
 ) -> None:
     reader = Reader(first_sentence, sure_of(0.9))
     memory = memory_for(reader.engine, preset="small", steps=3, retrieval=retrieval)
     await memory.answer(QUESTION)
-    assert [each.case for each in said(memory, store, ChosenCase)] == cases
-    assert [each.case for each in said(memory, store, Subquery)] == [None, *cases]
-    numbers = [number for each in said(memory, store, Retrieve) for number in each.chunks]
+    assert [each.case for each in said(memory, ChosenCase)] == cases
+    assert [each.case for each in said(memory, Subquery)] == [None, *cases]
+    numbers = [number for each in said(memory, Retrieve) for number in each.chunks]
     assert len(numbers) == len(set(numbers))
     asked = len(reader.asked)
     again = memory_for(reader.engine, preset="small", steps=3, retrieval=retrieval)
@@ -105,9 +104,7 @@ async def test_steps_look_around_a_point_and_beyond_in_turn_and_read_no_chunk_tw
     assert len(reader.asked) == asked
 
 
-async def test_what_a_question_costs_at_most_is_known_before_it_is_asked(
-    memory_for: Ask,
-) -> None:
+async def test_what_a_question_costs_at_most_is_known_before_it_is_asked(memory_for: Ask) -> None:
     reader = Reader(first_sentence, sure_of(0.9))
     memory = memory_for(reader.engine, preset="small", steps=3)
     cost = await memory.estimate()

@@ -105,17 +105,10 @@ def test_the_hypergraph_holds_the_memory(log: list[Edit]) -> None:
     assert {each: graph.v(each)["name"] for each in graph.all_v} == {
         each.id: each.name for each in memory.vertices.values()
     }
-
-
-@given(logs())
-def test_the_hypergraph_has_an_edge_for_each_point(log: list[Edit]) -> None:
-    memory = reduce(apply, log, EMPTY)
-    held = [point.vertices for point in memory.points.values()]
-    assert set(map(frozenset, memory.hypergraph.all_e)) == set(held)
-    assert all(len(vertices) > 1 for vertices in held)
-    assert memory.hypergraph.all_v == set(memory.vertices)
     for vertex in memory.vertices:
-        near = {other for vertices in held if vertex in vertices for other in vertices}
+        near = {
+            other for each in points.values() if vertex in each.vertices for other in each.vertices
+        }
         assert memory.neighbours(vertex) == near - {vertex}
 
 

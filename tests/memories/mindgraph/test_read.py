@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,12 +95,13 @@ def ask(make_tools: MakeTools, tale: Document, graph: Graph) -> Ask:
         *,
         of: Graph = graph,
         document: Document = tale,
+        question: Question = QUESTION,
         **engine_options: Any,
     ) -> tuple[Answer, list[Request]]:
         engine = ScriptedEngine(script, **engine_options)
         tools = register(make_tools(engine), document)
         graph_tools = GraphTools(tools, "m", document, of, config or MindGraphConfig())
-        reader = GraphReader(graph_tools, QUESTION, chunks=3, source_tokens=1000)
+        reader = GraphReader(graph_tools, question, chunks=3, source_tokens=1000)
         return await reader.answer(), engine.requests
 
     return ask
@@ -244,11 +246,23 @@ async def test_a_bad_call_is_told_to_the_model_and_counted_where_it_reached_a_to
     assert count_uses(answer) == uses
 
 
-async def test_final_output_in_prose_is_asked_for_again_under_its_schema(ask: Ask) -> None:
-    script = ["It was Bo.", json.dumps(final("bo"))]
-    answer, requests = await ask(script, native_tools=True)
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("It was Bo.", ()),
+        (json.dumps(final("bo", answer="Perhaps.")), ("Bo forgave Ann.", "Ann forgave Bo.")),
+    ],
+    ids=["prose", "none of the options"],
+)
+async def test_final_output_that_is_no_answer_is_asked_for_again_under_its_schema(
+    ask: Ask, said: str, options: tuple[str, ...]
+) -> None:
+    script = [said, json.dumps(final("bo"))]
+    question = replace(QUESTION, options=options)
+    answer, requests = await ask(script, native_tools=True, question=question)
     assert requests[1].json_schema is not None
     assert answer.text == "Bo forgave Ann."
+    assert ("the answer was none of the question's options" in answer.trace) == bool(options)
 
 
 async def test_rounds_are_bounded_and_end_in_an_answer(ask: Ask) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from mgl.memories.mnemis import facts
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.facts import parse_moment
-from mgl.memories.mnemis.state import Fact, MnemisState
+from mgl.memories.mnemis.state import Fact
 from mgl.store import EditRecord
 from mgl.types import Turn
 from tests.memories.mnemis.engine import Model, find_stage, reader, taken_in, talk
@@ -29,28 +31,31 @@ def fact(text: str, **times: str | None) -> dict[str, Any]:
     return {"src": 1, "source": "Ann", "target": "Rome", "fact": text, **times}
 
 
-async def stated(
-    *facts: dict[str, Any], at: datetime | None = MAY
-) -> tuple[list[EditRecord], MnemisState]:
-    ingestor = reader(edges=[{"facts": list(facts)}])
-    return await taken_in(ingestor, talk(turn("I live in Rome.", at)))
+@dataclass
+class Told:
+    """What a memory made of some facts."""
+
+    model: Model
+    rows: list[EditRecord]
+    facts: list[Fact]
 
 
-async def changed(
-    first: dict[str, Any],
-    second: dict[str, Any],
-    verdict: dict[str, Any],
-    times: tuple[datetime | None, datetime | None] = (MAY, NEXT),
-) -> tuple[list[EditRecord], list[Fact]]:
-    """One fact stated in each of two turns; what the model decides of the second."""
-    ingestor = reader(
-        edges=[{"facts": [first]}, {"facts": [second]}], edge_deduplication=[{"n1": verdict}]
+async def tell(
+    *facts: dict[str, Any],
+    verdicts: Sequence[dict[str, Any]] = (),
+    at: Sequence[datetime | None] = tuple(MAY + timedelta(30 * month) for month in range(3)),
+) -> Told:
+    """One fact a turn, a month apart, and what the model decides of each after the first."""
+    model = reader(
+        edges=[{"facts": [each]} for each in facts],
+        **({"edge_deduplication": [{"n1": each} for each in verdicts]} if verdicts else {}),
     )
-    texts = ("I live in Rome.", "I left Rome.")
-    turns = [turn(text, at, n) for n, (text, at) in enumerate(zip(texts, times, strict=True))]
-    rows, state = await taken_in(ingestor, talk(*turns))
+    turns = [
+        turn(f"Rome, Paris. {each['fact']}", at[place], place) for place, each in enumerate(facts)
+    ]
+    rows, state = await taken_in(model, talk(*turns))
     assert VOCABULARY.replay(rows) == state
-    return rows, list(state.facts.values())
+    return Told(model, rows, list(state.facts.values()))
 
 
 @pytest.mark.parametrize(
@@ -70,8 +75,8 @@ async def changed(
 async def test_times_are_read_against_the_episode_and_without_its_time_only_with_a_year(
     at: datetime | None, times: dict[str, str], read: tuple[datetime | None, datetime | None]
 ) -> None:
-    _, state = await stated(fact("Ann lived in Rome.", **times), at=at)
-    assert (state.facts["f1"].valid_at, state.facts["f1"].invalid_at) == read
+    (found,) = (await tell(fact("Ann lived in Rome.", **times), at=[at])).facts
+    assert (found.valid_at, found.invalid_at) == read
 
 
 @pytest.mark.parametrize(
@@ -84,9 +89,9 @@ async def test_times_are_read_against_the_episode_and_without_its_time_only_with
     ],
 )
 async def test_a_time_that_cannot_be_is_dropped_and_said_so(times: dict[str, str]) -> None:
-    rows, state = await stated(fact("Ann lives in Rome.", **times))
-    assert state.facts["f1"].invalid_at is None
-    (row,) = [row for row in rows if row.op == "add_fact"]
+    told = await tell(fact("Ann lives in Rome.", **times))
+    assert told.facts[0].invalid_at is None
+    (row,) = [row for row in told.rows if row.op == "add_fact"]
     assert (row.outcome, row.reason) == ("repaired", "time_dropped")
 
 
@@ -107,60 +112,36 @@ async def test_a_fact_is_repeated_or_ended_as_the_model_decides(
     first: str | None, second: str | None, verdict: dict[str, Any], ends: list[datetime | None]
 ) -> None:
     one, other = fact("Ann lives in Rome.", valid_at=first), fact("Ann left Rome.", valid_at=second)
-    _, facts = await changed(one, other, verdict)
+    facts = (await tell(one, other, verdicts=[verdict])).facts
     assert [each.invalid_at for each in facts] == ends
     assert facts[0].text == "Ann lives in Rome."
     assert facts[0].episodes == ((0, 1) if len(facts) == 1 else (0,))
 
 
-async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it() -> None:
-    ingestor = reader(
-        edges=[
-            {"facts": [fact("Ann lives in Rome.")]},
-            {"facts": [{**fact("Ann lives in Paris now."), "target": "Paris"}]},
-        ],
-        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}],
-    )
-    said = talk(turn("I live in Rome.", MAY, 0), turn("I live in Paris now.", NEXT, 1))
-    rows, state = await taken_in(ingestor, said)
-    (asked,) = ingestor.prompts("edge_deduplication")
-    assert "n1 Ann lives in Paris now. (2023-06-07 - now)\n" in asked
-    assert "  f1 Ann lives in Rome. (2023-05-08 - now)\n" in asked
-    rome, paris = state.facts.values()
-    assert (rome.invalid_at, paris.invalid_at) == (NEXT, None)
-    assert VOCABULARY.replay(rows) == state
-
-
 PARIS = {"src": 1, "source": "Ann", "target": "Paris"}
 
 
-async def told(
-    *told: dict[str, Any], deciding: list[dict[str, Any]], days: int = 30
-) -> tuple[Model, list[Fact]]:
-    """One fact a turn, a month apart, and what the model decides of each after the first."""
-    model = reader(
-        edges=[{"facts": [each]} for each in told],
-        edge_deduplication=[{"n1": verdict} for verdict in deciding],
-    )
-    turns = [
-        turn(f"Rome, Paris. {each['fact']}", MAY + n * timedelta(days), n)
-        for n, each in enumerate(told)
-    ]
-    rows, state = await taken_in(model, talk(*turns))
-    assert VOCABULARY.replay(rows) == state
-    return model, list(state.facts.values())
+async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it() -> None:
+    away = {**PARIS, "fact": "Ann lives in Paris now."}
+    told = await tell(fact("Ann lives in Rome."), away, verdicts=[ENDED])
+    (asked,) = told.model.prompts("edge_deduplication")
+    read, _ = told.model.prompts("edges")
+    assert "(Monday, 08 May 2023, 13:56) Ann: [1] Rome, Paris. [2] Ann lives in Rome." in read
+    assert "n1 Ann lives in Paris now. (2023-06-07 - now)\n" in asked
+    assert "  f1 Ann lives in Rome. (2023-05-08 - now)\n" in asked
+    assert [each.invalid_at for each in told.facts] == [NEXT, None]
 
 
 async def test_what_held_before_a_fact_was_stated_does_not_end_it() -> None:
     before = {**PARIS, "fact": "Ann lived in Paris.", "valid_at": "in 2016"}
-    _, (rome, paris) = await told(fact("Ann lives in Rome."), before, deciding=[ENDED])
+    rome, paris = (await tell(fact("Ann lives in Rome."), before, verdicts=[ENDED])).facts
     assert (rome.valid_at, rome.invalid_at) == (None, None)
     assert (paris.valid_at, paris.invalid_at) == (datetime(2016, 1, 1), MAY)
 
 
 async def test_a_month_that_was_not_over_when_a_fact_was_stated_ends_it() -> None:
     moved = {**PARIS, "fact": "Ann lives in Paris.", "valid_at": "last month"}
-    _, (rome, paris) = await told(fact("Ann lives in Rome."), moved, deciding=[ENDED])
+    rome, paris = (await tell(fact("Ann lives in Rome."), moved, verdicts=[ENDED])).facts
     assert (rome.invalid_at, paris.invalid_at) == (MAY, None)
 
 
@@ -168,20 +149,17 @@ async def test_a_month_that_was_not_over_when_a_fact_was_stated_ends_it() -> Non
 async def test_a_repetition_brings_the_times_that_it_states(same: str) -> None:
     again = fact(same, valid_at="2016", invalid_at="until last week")
     verdict = {"same": "f1", "contradicts": []}
-    _, facts = await told(fact("Ann lives in Rome."), again, deciding=[verdict])
-    assert [(each.valid_at, each.invalid_at) for each in facts] == [
-        (datetime(2016, 1, 1), datetime(2023, 6, 4))
-    ]
-    assert facts[0].episodes == (0, 1)
+    (found,) = (await tell(fact("Ann lives in Rome."), again, verdicts=[verdict])).facts
+    assert (found.valid_at, found.invalid_at) == (datetime(2016, 1, 1), datetime(2023, 6, 4))
+    assert found.episodes == (0, 1)
 
 
 async def test_the_fact_of_one_who_moved_back_holds_and_the_first_is_not_offered() -> None:
     away, back = {**PARIS, "fact": "Ann lives in Paris."}, fact("Ann lives in Rome again.")
     undone = {"same": "none", "contradicts": ["f2"]}
-    model, (rome, paris, again) = await told(
-        fact("Ann lives in Rome."), away, back, deciding=[ENDED, undone]
-    )
-    *_, asked = [r for r in model.requests if find_stage(r)[0] == "edge_deduplication"]
+    told = await tell(fact("Ann lives in Rome."), away, back, verdicts=[ENDED, undone])
+    rome, paris, again = told.facts
+    *_, asked = [r for r in told.model.requests if find_stage(r)[0] == "edge_deduplication"]
     offered: Any = asked.json_schema
     assert offered["properties"]["n1"]["properties"]["same"] == {"const": "none", "type": "string"}
     assert "  f1 Ann lives in Rome. (2023-05-08 - 2023-06-07)" in asked.messages[0].content
@@ -190,26 +168,17 @@ async def test_the_fact_of_one_who_moved_back_holds_and_the_first_is_not_offered
 
 
 async def test_an_ended_fact_that_is_told_again_with_its_times_is_the_same() -> None:
-    first = fact("Ann lived in Rome.", valid_at="2016", invalid_at="2019")
-    again = fact("Ann lived in Rome.", valid_at="2016", invalid_at="2019")
-    model, facts = await told(first, again, deciding=[])
-    assert [each.episodes for each in facts] == [(0, 1)]
-    assert "edge_deduplication" not in model.stages()
+    ended = fact("Ann lived in Rome.", valid_at="2016", invalid_at="2019")
+    told = await tell(ended, ended)
+    assert [each.episodes for each in told.facts] == [(0, 1)]
+    assert "edge_deduplication" not in told.model.stages()
 
 
 async def test_what_holds_again_is_no_repetition_of_what_ended() -> None:
-    texts = ("Ann lives in Rome.", "Ann left Rome.", "Ann lives in Rome.")
-    ingestor = reader(
-        edges=[{"facts": [fact(text)]} for text in texts],
-        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}, ends_nothing],
-    )
-    turns = [turn(f"{text} I mean it.", MAY + timedelta(n), n) for n, text in enumerate(texts)]
-    _, state = await taken_in(ingestor, talk(*turns))
-    assert [each.invalid_at for each in state.facts.values()][::2] == [turns[1].time, None]
-
-
-def ends_nothing(_: str) -> dict[str, Any]:
-    return {"n1": {"same": "none", "contradicts": []}}
+    lives, left = fact("Ann lives in Rome."), fact("Ann left Rome.")
+    neither = {"same": "none", "contradicts": []}
+    facts = (await tell(lives, left, lives, verdicts=[ENDED, neither])).facts
+    assert [each.invalid_at for each in facts][::2] == [NEXT, None]
 
 
 WORDS = st.sampled_from(
@@ -218,6 +187,7 @@ WORDS = st.sampled_from(
 TIMES = st.sampled_from([None, MAY, NEXT, MAY.replace(tzinfo=UTC), datetime(2015, 1, 1)])
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None)
 @given(
     st.tuples(WORDS, WORDS),
@@ -234,12 +204,12 @@ async def test_no_fact_ends_before_it_begins(
     given_times = [
         dict(zip(("valid_at", "invalid_at"), each, strict=True)) for each in (first, second)
     ]
-    _, facts = await changed(
+    lives, left = (
         fact("Ann lives in Rome.", **given_times[0]),
         fact("Ann left Rome.", **given_times[1]),
-        {"same": same, "contradicts": ["f1"]},
-        times,
     )
+    verdict = {"same": same, "contradicts": ["f1"]}
+    facts = (await tell(lives, left, verdicts=[verdict], at=times)).facts
     assert len(facts) in ({2} if same == "none" else {1, 2})
     for each in facts:
         if each.valid_at is not None and each.invalid_at is not None:

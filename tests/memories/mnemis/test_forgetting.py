@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
-from mgl.llm.client import Client
-from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, index
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -38,24 +36,28 @@ from mgl.memories.mnemis.state import (
     node_text,
 )
 from mgl.memories.talk import Change
-from mgl.observer import SILENT
-from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
-from tests.leftovers import left
-from tests.memories.mnemis.engine import LABELS, Model, choose, everything, in_pairs, stated
+from tests.leftovers import find_kept, keep_vectors, left
+from tests.memories.mnemis.engine import (
+    LABELS,
+    Model,
+    Open,
+    Reply,
+    everything,
+    in_pairs,
+    stated,
+)
 
 DAY = datetime(2023, 5, 8, 9, 0)
 
 
-class Reader(Model):
+def reader(**replies: Sequence[Reply]) -> Model:
     """Tells of an entity what a sentence says of it, sorts in pairs, selects all, and answers with
     the first line that it is given."""
-
-    def __init__(self) -> None:
-        super().__init__(in_pairs, everything, entity_summaries=[quoting], answer=[first_line])
+    told: dict[str, Any] = {"entity_summaries": [quoting], "answer": [first_line], **replies}
+    return Model(in_pairs, everything, **told)
 
 
 def first_line(prompt: str) -> dict[str, object]:
@@ -77,19 +79,13 @@ def quoting(prompt: str) -> dict[str, object]:
     }
 
 
-Open = Callable[..., Mnemis]
-
-
-def tools(store: Store) -> Tools:
-    llm = Client(Reader(), store.call_log())
-    return Tools(llm, store, SILENT, WordEmbedder(64), WordReranker())
-
-
 @pytest.fixture
-def memory_of(store: Store) -> Open:
-    def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
-        kind, chosen = choose(config, "model")
-        return kind(tools(at), source, (), chosen)
+def memory_of(memory_of: Open) -> Open:
+    """Of terms only where that is said."""
+
+    def make(source: Conversation, engine: Model | None = None, **config: object) -> Mnemis:
+        extraction = {} if "preset" in config else {"extraction": "model"}
+        return memory_of(source, engine or reader(), **{**extraction, **config})
 
     return make
 
@@ -137,6 +133,7 @@ def check_hierarchy(state: MnemisState) -> None:
         assert layer == 1 or set(children) == below
 
 
+REPEATED = {"same": "f1", "contradicts": []}
 SAID = (
     "I went to Rome with Cy.",
     "The museum in Rome was closed.",
@@ -183,9 +180,8 @@ async def test_what_one_episode_says_goes_and_what_others_say_stays(
 async def test_a_name_that_only_the_deleted_episode_gives_goes(
     memory_of: Open, store: Store
 ) -> None:
-    memory = memory_of(talk("Melanie is also called mel.", "Mel sang.", speakers="Ann"))
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    reader.replies["entity_deduplication"] = [deciding("e2")]
+    said = talk("Melanie is also called mel.", "Mel sang.", speakers="Ann")
+    memory = memory_of(said, reader(entity_deduplication=[deciding("e2")]))
     await memory.build()
     assert list(memory.state.entities["e2"].names) == ["Melanie", "Mel"]
     await memory.forget(["t0"])
@@ -256,10 +252,8 @@ async def test_a_description_goes_back_to_what_was_known_before(memory_of: Open)
 async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
     memory_of: Open, store: Store
 ) -> None:
-    memory = memory_of(talk("Cy gladly inhabits Rome.", "Cy is at home in Rome.", speakers="Ann"))
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    repeating = {"same": "f1", "contradicts": []}
-    reader.replies["edge_deduplication"] = [deciding(repeating)]
+    said = talk("Cy gladly inhabits Rome.", "Cy is at home in Rome.", speakers="Ann")
+    memory = memory_of(said, reader(edge_deduplication=[deciding(REPEATED)]))
     await memory.build()
     assert memory.state.facts["f1"].text == "Cy gladly inhabits Rome."
     await memory.forget(["t0"])
@@ -277,16 +271,13 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
 ) -> None:
     said = talk("Cy gladly lives in Rome.", "Cy quietly lives in Rome.", speakers="Ann")
     monkeypatch.setattr(index, "LEAST_SIMILARITY", 0.1)
-    memory = memory_of(said)
-    memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(64), store))
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    repeating = {"same": "f1", "contradicts": []}
-    reader.replies["edge_deduplication"] = [deciding(repeating)]
-    reader.replies["edges"] = [
-        lambda prompt: json.loads(
-            json.dumps(stated(prompt)).replace('"fact": "Cy quietly', '"fact": "Cy, gone bankrupt,')
-        )
-    ]
+
+    def edges(prompt: str) -> str:
+        told = json.dumps(stated(prompt))
+        return told.replace('"fact": "Cy quietly', '"fact": "Cy, gone bankrupt,')
+
+    memory = memory_of(said, reader(edge_deduplication=[deciding(REPEATED)], edges=[edges]))
+    embedder = keep_vectors(memory).model_id
     await memory.build()
     assert memory.state.facts["f1"].episodes == (0, 1)
     (row,) = (
@@ -295,7 +286,6 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
         if row.payload.get("id") == "f1" and row.op == "repeat"
     )
     told = "Cy, gone bankrupt, lives in Rome."
-    embedder = WordEmbedder(64).model_id
     assert left(store.path, ["bankrupt"]) == ["bankrupt"]
     assert [vector is None for vector in store.vectors(embedder, [told])] == [False]
     assert store.find_call(row.call_key or "") is not None
@@ -310,14 +300,11 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
 async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> None:
     said = ("My horse ran.", "Oh.", "In Zanzibar, old Zanzibar.", "Hm.", "My horse ran in Rome.")
     memory = memory_of(talk(*said), preset="small")
-    embedder = WordEmbedder(64)
-    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    embedder = keep_vectors(memory)
     await memory.build()
-    texts = list(dict.fromkeys(embedder.embedded))
-    assert {"Zanzibar (name)", "Ann (speaker)"} <= set(texts)
+    assert {"Zanzibar (name)", "Ann (speaker)"} <= find_kept(store, embedder)
     await memory.forget(["t2"])
-    vectors = zip(texts, store.vectors(embedder.model_id, texts), strict=True)
-    kept = {text for text, vector in vectors if vector is not None}
+    kept = find_kept(store, embedder)
     assert not any("Zanzibar" in text for text in kept)
     assert "Bo (speaker)" in kept
     check(memory, store)
@@ -327,8 +314,7 @@ async def test_a_turn_goes_as_it_was_searched_and_asked(memory_of: Open, store: 
     memory = memory_of(
         talk("I paint.", "Did Ann paint Zanzibar?"), preset="small", routes="system1"
     )
-    embedder = WordEmbedder(64)
-    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    embedder = keep_vectors(memory)
     await memory.build()
     await memory.read(Question("Did Ann paint Zanzibar?"))
     lines = ["Bo: Did Ann paint Zanzibar?", "Ann: I paint."]
@@ -380,14 +366,13 @@ def test_what_had_a_way_to_the_top_keeps_it(seed: int) -> None:
     ids=["the repetition", "the first statement"],
 )
 async def test_an_end_that_a_repetition_told_stands_as_long_as_its_turn(
-    store: Store, gone: str, text: str, end: datetime | None
+    memory_of: Open, store: Store, gone: str, text: str, end: datetime | None
 ) -> None:
     about = {"src": 1, "source": "Ann", "target": "Rome", "fact": "Ann lives in Rome."}
     said = [Turn("t0", "Ann", "I live in Rome."), Turn("t1", "Ann", "I left Rome.")]
     edges = [{"facts": [about]}, {"facts": [{**about, "invalid_at": "2019"}]}]
-    llm = Client(Model(in_pairs, edges=edges, concurrency=1), store.call_log())
-    made = Tools(llm, store, SILENT, WordEmbedder(64), WordReranker())
-    memory = Mnemis(made, Conversation.from_turns("talk", said))
+    model = Model(in_pairs, edges=edges, concurrency=1)
+    memory = memory_of(Conversation.from_turns("talk", said), model)
     await memory.build()
     (fact,) = memory.state.facts.values()
     assert fact.invalid_at == datetime(2019, 12, 31)

@@ -18,11 +18,8 @@ from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.entities import NameFound, check_name, is_said
-from mgl.memories.mnemis.index import Index
-from mgl.memories.mnemis.state import EMPTY, Entity, Episode, Fact, Mention, MnemisState
-from mgl.memories.table import Table
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, MnemisState
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.types import Span
 from tests.memories.mnemis.engine import named, reader, sentences, taken_in, talk
 
 TALK = talk(
@@ -176,6 +173,7 @@ async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(n
     [
         ("meine Schwester", "Ich sah meine Schwester.", "Meine Schwester ist auch hier."),
         ("Schwester", "Ich sah meine Schwester nicht.", "Meine Schwester ist auch hier."),
+        ("Kollegin", "Kommt Kollegin heute noch vorbei?", "Kollegin kommt leider später."),
         ("ma sœur", "J'ai vu ma sœur.", "Ma sœur aussi."),
         ("моя сестра", "Здесь моя сестра.", "Моя сестра тоже."),
         ("我的姐姐", "我见到了我的姐姐。", "我的姐姐也是。"),
@@ -355,29 +353,3 @@ def test_a_name_is_said_where_a_longer_word_of_it_is() -> None:
     assert not is_said("Bank of Spain", "a cup of tea.")
     assert is_said("EU", "the eu")
     assert is_said("東京", "私は東京に行った。")
-
-
-def _entity(number: int, name: str, summary: str = "") -> Entity:
-    return Entity(f"e{number}", (name,), (Mention(0, Span("x", 0, 1)),), summary)
-
-
-def test_likely_entities_share_words_or_are_like_by_name() -> None:
-    index, names = Index(WordEmbedder(512)), ["the groups", "museum", "dog"]
-    assert index.find_entities(names, 2) == [[], [], []]
-    entities = [
-        _entity(1, "Rome"),
-        _entity(2, "Louvre", "A museum in Paris."),
-        _entity(3, "support group"),
-    ]
-    said = Table({0: Episode(0, Span("x", 0, 1))})
-    known = Table({each.id: each for each in entities})
-    index.grow_candidates(MnemisState(episodes=said, entities=known))
-    assert index.find_entities(names, 2) == [["e3"], ["e2"], []]
-    assert index.find_entities([], 2) == []
-
-
-def test_names_before_a_name_may_mean_the_same() -> None:
-    names = ["Rome", "support group", "old Rome", "group"]
-    index = Index(WordEmbedder(512))
-    assert index.find_earlier(names, 2) == [[], [], [0], [1]]
-    assert index.find_earlier(["Rome"], 2) == [[]]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mgl.memories.mnemis.layers import CheckedReply, Group, check_groups
 
@@ -80,24 +78,3 @@ def test_the_speaker_is_under_speaker_alone(
 def test_categories_of_one_name_are_one() -> None:
     checked = check(group("Dogs", 0), group("the  dogs", 1, 0), *GOOD[1:])
     assert (checked.problems, checked.kept) == ((), GOOD)
-
-
-NAMED = st.sampled_from(["Dogs", "dogs", "Trees", "A and B", "", "??", "Speaker", "Zoo", "X" * 99])
-ANY_GROUPS = st.lists(
-    st.builds(Group, NAMED, st.lists(st.integers(-2, 6), max_size=6).map(tuple)), max_size=6
-)
-
-
-@given(groups=ANY_GROUPS, known=st.sets(st.sampled_from(["dogs", "speaker", "zoo"])))
-def test_what_is_kept_breaks_no_rule_but_for_what_is_left_over(
-    groups: list[Group], known: set[str]
-) -> None:
-    checked = check(*groups, known=known)
-    again = check(*checked.kept, known=known)
-    assert [each for each in again.problems if "are in no category" not in each] == []
-    assert (again.kept, again.refused, again.left) == (checked.kept, (), checked.left)
-    assert len({each.key for each in checked.kept}) == len(checked.kept)
-    reasons = {reason for _, reason in checked.refused}
-    assert reasons <= {"no_name", "and_in_name", "empty", "same_children"}
-    said = {index for each in groups for index in each.indexes}
-    assert {index for each in checked.kept for index in each.indexes} <= said | {3}

@@ -31,7 +31,10 @@ def tell(size: int) -> str:
     return " ".join(told)
 
 
-@pytest.mark.parametrize(("extraction", "size"), [("terms", 500_000), ("model", 250_000)])
+@pytest.mark.parametrize(
+    ("extraction", "size"),
+    [pytest.param("terms", 500_000, marks=pytest.mark.slow), ("model", 250_000)],
+)
 async def test_a_long_turn_is_taken_in(memory_of: Open, extraction: str, size: int) -> None:
     model = Model(
         entities=[lambda prompt: {"entities": named(prompt)["entities"][-8:]}],

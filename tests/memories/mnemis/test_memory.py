@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partialmethod
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
 from mgl.baselines.turns import Turns, TurnsConfig
-from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig
+from mgl.memories.mnemis import SmallMnemisConfig
 from mgl.memories.mnemis.edits import (
     AddEntity,
     AddEpisode,
@@ -72,27 +71,6 @@ async def test_one_route_alone(memory_of: Open) -> None:
     selected = memory_of(engine=Model(in_pairs, nothing), routes="system2")
     await selected.build()
     assert not any((await selected.read(QUESTION)).found.values())
-
-
-READING: dict[str, Any] = {
-    "routes": "system2",
-    "kinds": "rag",
-    "reranked": True,
-    "k": 3,
-    "answer_tokens": 99,
-}
-
-
-async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
-    assert set(READING) == SmallMnemisConfig.READING == MnemisConfig.READING
-    memory = memory_of()
-    async with memory._writer():
-        pass  # a process that was killed before its first step
-    for option, value in READING.items():
-        other = memory_of(**{option: value})
-        assert other.id == memory.id
-        await other.build()
-    assert other.state == memory.state
 
 
 @pytest.mark.parametrize(

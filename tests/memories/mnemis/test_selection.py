@@ -132,6 +132,7 @@ async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -
     assert schema["maxItems"] == 3
 
 
+@pytest.mark.heavy
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 45), shown=st.integers(2, 60))
 async def test_each_selected_entity_has_a_path_from_the_top(
@@ -160,9 +161,7 @@ async def test_each_selected_entity_has_a_path_from_the_top(
         assert step_by_step.entities == reachable
 
 
-async def test_a_selection_makes_no_more_calls_than_it_may(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_selection_makes_no_more_calls_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "SHOWN", 6)
     monkeypatch.setattr(selection, "MOST_CALLS", 5)
     _, state, _ = await grow_hierarchy(tools_of(Model()), state_of(ANIMALS), config(), 0)

@@ -75,21 +75,6 @@ talks = st.lists(turns, min_size=1, max_size=8).map(
 )
 
 
-@settings(deadline=None)
-@given(talks)
-def test_a_text_that_grows_has_the_terms_of_one_that_is_read_at_once(talk: Conversation) -> None:
-    growing = Places()
-    for number in range(len(talk.turns)):
-        span = talk.line_span(number)
-        text = talk.transcript.text[: span.end]
-        growing.read(text[len(growing) :])
-        whole = Places()
-        whole.read(text)
-        assert growing.within(0, len(text)) == whole.within(0, len(text))
-        for place in growing.within(span.start, span.end):
-            assert growing.before(place, span.start) == whole.before(place, span.start)
-
-
 async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], MnemisState]:
     places = Places()
     state, rows = EMPTY, list[EditRecord]()
