@@ -82,24 +82,6 @@ def test_nothing_has_people_install_a_package_of_somebody_else() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_found"),
-    [
-        (f"pip install {COMMAND}", True),
-        (f"uv pip install --upgrade '{COMMAND}[server]'", True),
-        (f"needs the extra ``{COMMAND}[ray]``", True),
-        (f'dependencies = ["{COMMAND}>=0.1"]', True),
-        (f"uv tool install\n{COMMAND}", True),
-        (f"upgrade {COMMAND}, or move the file", True),
-        (f"pip install {DISTRIBUTION}", False),
-        (f"`{COMMAND} peer install mem0`, then `{COMMAND} ask`", False),
-        ("python -m pip install -e '.[retrieval]'", False),
-    ],
-)
-def test_the_guard_finds_an_installation_under_the_wrong_name(text: str, is_found: bool) -> None:
-    assert bool(INSTALLS.search(text)) == is_found
-
-
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     """An sdist, and a wheel that is built of that sdist alone."""

@@ -67,7 +67,7 @@ async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
 
     # Schemas of all kinds, in one batch, with free text beside them.
     sampling = Sampling(max_tokens=400)
-    brief = Sampling(max_tokens=12)
+    brief = Sampling(max_tokens=40)
     answer, edits, notes, figures, free = await asyncio.gather(
         llm.complete(ASK, Answer, sampling=sampling),
         llm.complete(ASK, Edit, sampling=sampling),

@@ -71,6 +71,15 @@ async def test_replies_and_counts_are_those_of_an_engine_in_this_process(
     assert said[-1].startswith(there[-1].text)
     assert there[4].logprobs
 
+    # Commands share the process.
+    (host,) = await asyncio.to_thread(list_hosts, mgl_home)
+    other = await SharedEngine.open(model)
+    assert await asyncio.to_thread(pid, mgl_home) == host.pid
+    await asyncio.to_thread(stop_host, host)
+    await until(lambda: not is_alive(host.pid))
+    await engine.aclose()
+    await other.aclose()
+
     own = await asyncio.to_thread(
         OpenVinoEngine,
         model.weights,
@@ -83,15 +92,6 @@ async def test_replies_and_counts_are_those_of_an_engine_in_this_process(
     expected = [await own.count_prompt_tokens(request) for request in requests]
     assert counted == expected + await own.count_tokens(texts)
     await own.aclose()
-
-    # Commands share the process.
-    (host,) = await asyncio.to_thread(list_hosts, mgl_home)
-    other = await SharedEngine.open(model)
-    assert await asyncio.to_thread(pid, mgl_home) == host.pid
-    await asyncio.to_thread(stop_host, host)
-    await until(lambda: not is_alive(host.pid))
-    await engine.aclose()
-    await other.aclose()
 
 
 async def test_a_killed_process_is_started_again_by_whoever_needs_it(

@@ -189,9 +189,10 @@ def test_a_kill_at_any_statement_leaves_whole_migrations(
             shape = read_shape(connection)
             applied = read_names(connection) if shape else []
             assert (applied, shape) == (NAMES[: len(applied)], whole[len(applied)])
+            if len(applied) not in seen:  # from here on it is the same for all of them
+                migrate(connection, path)
+                assert read_shape(connection) == whole[len(MIGRATIONS)]
             seen.add(len(applied))
-            migrate(connection, path)
-            assert read_shape(connection) == whole[len(MIGRATIONS)]
     assert seen == {*range(len(MIGRATIONS) + 1)}
 
 
