@@ -192,9 +192,7 @@ class Portal:
         self._interrupted = False
         self._closed = False
         self._scheduling = threading.Lock()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="mgl-portal", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run_loop, name="mgl-portal", daemon=True)
         self._thread.start()
 
     def run(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
@@ -237,18 +235,23 @@ class Portal:
         """Cancel what still runs and stop the loop; a thread stuck in a blocking call is left
         behind."""
         with self._scheduling:
-            self._closed = True
-        if self._thread.is_alive():
+            was_closed, self._closed = self._closed, True
+        if not was_closed:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
         self._thread.join(timeout=2 * GRACE_S)
-        if not self._thread.is_alive():
-            self._loop.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _run_loop(self) -> None:
+        """Run the loop until it is stopped, however late, and free what it holds."""
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
     async def _end(self) -> None:
         """Cancel all tasks, also those that nobody waits for, and stop when they have ended."""

@@ -156,7 +156,8 @@ def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
     portal.close()
     assert not ended.is_set()
     release.set()
-    portal.close()
+    portal._thread.join(PATIENCE_S)
+    assert portal._loop.is_closed()
 
 
 def test_closing_ends_what_another_thread_runs_and_refuses_what_comes_after() -> None:
