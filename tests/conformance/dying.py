@@ -30,7 +30,6 @@ from tests.conformance.kinds import (
     CountingEngine,
     install_toys,
     keep_snapshots,
-    list_cases,
     run,
     write_toys,
 )
@@ -41,8 +40,7 @@ Operation = Literal["build", "append", "append even", "append odd", "forget"]
 FORGOTTEN: Final = ("t3", "t8")
 # Forks from a process that has imported this module and has no threads.
 FORKING: Final = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([__name__])
-list_cases()  # loads all kinds, which each process would do anew
+FORKING.set_forkserver_preload([__name__, "tests.conformance.warm"])
 
 
 class Clock:
