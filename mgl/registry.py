@@ -16,9 +16,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Final
 
 from mgl.errors import UsageError
@@ -136,10 +137,20 @@ def load(kind: str, name: str) -> Any:
 
 
 def _targets(kind: str) -> dict[str, str]:
-    return {**_find_entries(_GROUPS[kind], (*sys.path,)), **_SHIPPED[kind]}
+    path = tuple((folder, _find_change(folder)) for folder in sys.path)
+    return {**_find_entries(_GROUPS[kind], path), **_SHIPPED[kind]}
 
 
-@cache
-def _find_entries(group: str, _path: tuple[str, ...]) -> dict[str, str]:
-    """What installed packages register; their metadata is read once for each search path."""
+@lru_cache(maxsize=len(_GROUPS))
+def _find_entries(group: str, _path: tuple[tuple[str, int], ...]) -> dict[str, str]:
+    """What installed packages register, read again when the search path or one of its folders
+    changes."""
     return {entry.name: entry.value for entry in entry_points(group=group)}
+
+
+def _find_change(folder: str) -> int:
+    """When an entry of a folder was last added or removed, in ns; 0 where there is no folder."""
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0

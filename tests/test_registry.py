@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,21 @@ def test_an_entry_point_adds_a_memory_and_cannot_replace_a_shipped_one() -> None
     assert "toy" in registry.names("memory")
     assert registry.load("memory", "toy").__module__ == "toybox"
     assert registry.load("memory", "mindgraph").__name__ == "MindGraph"
+
+
+def test_a_package_that_is_installed_while_mgl_runs_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a notebook, or beside a server."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    os.utime(tmp_path, (0, 0))  # a clock of the file system may be too coarse for this test
+    assert "late" not in registry.names("memory")
+    (tmp_path / "late-1.0.dist-info").mkdir()
+    (tmp_path / "late-1.0.dist-info" / "METADATA").write_text("Name: late\nVersion: 1.0\n")
+    (tmp_path / "late-1.0.dist-info" / "entry_points.txt").write_text(
+        "[mgl.memories]\nlate = late:Late\n"
+    )
+    assert "late" in registry.names("memory")
 
 
 @pytest.mark.usefixtures("plugin")

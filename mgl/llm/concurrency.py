@@ -236,7 +236,7 @@ class Portal:
         behind."""
         with self._scheduling:
             was_closed, self._closed = self._closed, True
-        if not was_closed:
+        if not was_closed and self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
         self._thread.join(timeout=2 * GRACE_S)
 

@@ -155,12 +155,13 @@ def leave_out_parts(questions: Iterable[str], answered: Iterable[str]) -> list[s
 def say_answer(answer: Answer) -> str:
     """An answer as people are shown it: a doubt before each of its ``guesses``, and a decline in
     the language of its question."""
-    text = answer.text
-    if is_declined(text, ENGLISH.unmentioned):
-        return find_phrases(answer.question).unmentioned
-    if not answer.guesses:
+    text, declines = answer.text, _declines(answer)
+    if not (declines or answer.guesses):
         return text
-    doubt = find_phrases(answer.question).doubt
+    phrases = find_phrases(answer.question)
+    if declines:
+        return text if phrases is ENGLISH else phrases.unmentioned
+    doubt = phrases.doubt
     parts, done = list[str](), 0
     for guess in answer.guesses:
         if (start := text.find(guess, done)) >= 0:
@@ -182,8 +183,16 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "paths": [list(path) for path in answer.paths],
         "retrieved": list(answer.retrieved),
         "guesses": list(answer.guesses),
-        "declined": is_declined(answer.text, ENGLISH.unmentioned),
+        "declined": _declines(answer),
     }
+
+
+def _declines(answer: Answer) -> bool:
+    """Whether an answer only says that the conversation does not tell it, with low confidence.
+
+    Answers about a document have no confidence, but for those of the paper's MindGraph.
+    """
+    return answer.confidence == "low" and is_declined(answer.text, ENGLISH.unmentioned)
 
 
 def describe_reading(answer: Answer, document: Document | None) -> str | None:

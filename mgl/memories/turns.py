@@ -36,7 +36,7 @@ from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
 from mgl.text.declining import is_declined
 from mgl.text.groups import format_turn
-from mgl.text.language import ENGLISH
+from mgl.text.language import ENGLISH, find_phrases
 from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
@@ -213,12 +213,15 @@ def is_suggestion(text: str) -> bool:
 
 def ask_lines(question: Question) -> dict[str, str]:
     """A question as prompts show it: the day on which it is asked, by whom and whom, its words, its
-    form."""
+    form, with its language where that is not English."""
     day = f"Today is {question.asked_at:%A, %d %B %Y}.\n" if question.asked_at else ""
     asker = f" by {question.asker}" if question.asker else ""
     addressee = f" to {question.asked}" if question.asked else ""
     asked = f"{day}Question{asker}{addressee}: {question.text}"
-    return {"question": asked, "form": find_form(question).said}
+    form, language = find_form(question).said, find_phrases(question.text)
+    if language is not ENGLISH and not question.options:
+        form = f"in {language.name}, {form}"
+    return {"question": asked, "form": form}
 
 
 def find_replied(turn: Turn, speakers: Mapping[str, str]) -> str | None:

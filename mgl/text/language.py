@@ -101,7 +101,7 @@ PHRASES: Final = {
 }
 """By ISO 639-1 code."""
 
-_ALSO: Final = ("bg", "ca", "da", "fi", "hu", "no", "ro", "sk")
+_ALSO: Final = tuple("af az be bg ca da fi gl hu no ro sk".split())
 """Languages without phrases, told from those that have some; their questions are met in English."""
 
 

@@ -160,6 +160,18 @@ def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
     assert portal._loop.is_closed()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_portal_whose_loop_was_ended_by_a_task_closes_quietly() -> None:
+    async def leave() -> None:
+        raise SystemExit
+
+    portal = Portal()
+    portal.submit(leave)
+    portal._thread.join(PATIENCE_S)
+    portal.close()
+    assert portal._loop.is_closed()
+
+
 def test_closing_ends_what_another_thread_runs_and_refuses_what_comes_after() -> None:
     begun = threading.Event()
 

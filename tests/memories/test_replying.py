@@ -34,6 +34,7 @@ from mgl.memories.turns import (
     order_for_reply,
     read_answer,
     reply_to_turn,
+    request_answer,
     show_turns,
 )
 from mgl.text.groups import format_turn
@@ -140,6 +141,22 @@ async def test_the_form_of_an_answer_follows_the_question(question: str, form: F
     await answered(client, show_turns(TALK.turns, [0]), Question(question), tokens=16)
     assert form.said in engine.requests[0].messages[-1].content
     assert engine.requests[0].sampling.max_tokens == form.tokens
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "asked"),
+    [
+        ("Wo wohnt mein Bruder jetzt?", (), "answer in German, in as few words as you can"),
+        ("你之前建议我晚饭吃什么?", (), "answer in Chinese, in as few words as you can"),
+        ("Where does my brother live now?", (), "answer in as few words as you can"),
+        ("Wo wohnt mein Bruder jetzt?", ("Rom", "Riga"), "answer with one of these"),
+    ],
+)
+def test_an_answer_is_asked_for_in_the_language_of_its_question(
+    question: str, options: tuple[str, ...], asked: str
+) -> None:
+    prompt, _ = request_answer(["Ann: Hello."], Question(question, options=options))
+    assert f"then {asked}" in prompt
 
 
 @pytest.mark.parametrize(

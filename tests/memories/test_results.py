@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.results import answer_json, say_answer, share_read
+from mgl.text.language import ENGLISH, find_phrases
 from mgl.types import Answer, Document
 
 TALE = Document.from_text("tale.txt", "Ann lost the ring at sea. Bo wept.")
@@ -39,6 +40,22 @@ def test_a_decline_is_shown_in_the_language_of_its_question(question: str, shown
     answer = Answer(question, "Not mentioned in the conversation.", "low", ())
     said = answer_json(answer)
     assert (said["answer"], said["declined"]) == (shown, True)
+
+
+@pytest.mark.parametrize("question", ["Qardaşım harada yaşayır?", "Waar woon my broer?"])
+def test_a_question_in_a_language_near_one_with_phrases_is_met_in_english(question: str) -> None:
+    assert find_phrases(question) is ENGLISH
+
+
+def test_an_option_that_says_not_mentioned_stays_as_it_is_written() -> None:
+    said = answer_json(Answer("Yes, no, or not mentioned?", "Not mentioned", "low", ()))
+    assert (said["answer"], said["declined"]) == ("Not mentioned", True)
+
+
+def test_a_guess_about_a_document_speaks_of_no_conversation() -> None:
+    said = answer_json(Answer("Who?", "Not mentioned.", None, (), guesses=("Not mentioned.",)))
+    assert said["answer"] == "Not found in the text; the model's guess: Not mentioned."
+    assert not said["declined"]
 
 
 def test_a_guess_is_doubted_in_the_language_of_its_question() -> None:

@@ -180,7 +180,7 @@ class ClaimReader:
     def _language(self) -> str:
         text = self.document.text
         middle = max(0, len(text) - LANGUAGE_CHARS) // 2  # a licence before it may be in another
-        return find_language(text[middle : middle + LANGUAGE_CHARS])
+        return find_language(text[middle : middle + LANGUAGE_CHARS], unsure="")
 
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
         """What the document tells for each part of the questions."""

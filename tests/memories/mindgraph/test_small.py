@@ -130,6 +130,15 @@ async def test_a_claim_in_another_language_than_the_text_is_judged_by_the_model_
     assert "Matthes" in answer.citations[0].quote
 
 
+async def test_a_text_whose_language_is_not_told_is_no_english_one(memory_of: Open) -> None:
+    letter = "ارتفع الماء طوال الليل. ثم أعار مطيع المضخة لخالد وساعده حتى الصباح."
+    question = Question("Who lent the pump to the neighbour?")
+    memory = memory_of(telling("It was lent by his old friend Mutee."), question, text=letter)
+    answer = await memory.answer(question)
+    assert (answer.marks, answer.guesses) == ((), ())
+    assert answer.citations[0].quote in letter
+
+
 async def test_an_answer_that_repeats_its_question_is_a_guess(memory_of: Open) -> None:
     engine = ScriptedEngine(["The ring was lost."], concurrency=1)
     answer = await memory_of(engine, RING).answer(RING)
