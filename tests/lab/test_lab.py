@@ -33,6 +33,14 @@ def book(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_build_tells_how_many_chunks_it_has_read(server: Server, book: Path) -> None:
+    hearing = Hearing()
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
+        chunks = lab.build(book, [QUESTION], chunk_tokens=24).stats.chunks
+    told = [step for step in hearing.steps if step[0] == "build"]
+    assert told == [("build", done, chunks) for done in range(chunks + 1)]
+
+
 def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
