@@ -90,6 +90,7 @@ async def test_fragments_and_inferences_are_read_and_cited(store: Store) -> None
 async def test_so_many_tokens_of_the_nearest_are_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert premem.READ_TOKENS == 2048, "the paper's"
     monkeypatch.setattr(premem, "READ_TOKENS", 100)
     lines = [f"Ann has {n} bees" for n in range(20)]  # 13 tokens each: bees: … (2023-05-08)
     turns = [Turn(f"t{n}", "Ann", line, None, f"{n // 5}") for n, line in enumerate(lines)]

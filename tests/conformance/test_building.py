@@ -96,27 +96,43 @@ def test_an_id_is_stable_and_tells_sources_models_and_questions_apart(case: Case
 
 
 READ = [case for case in list_cases() if getattr(case.values[0].kind.Config, "READING", ())]
+GAM = "anchors answer_tokens beta_conf beta_role beta_time k"
+MNEMIS = "answer_tokens k kinds reranked routes"
+READING = {
+    "gam": GAM,
+    "gam/small": f"{GAM} anchoring meaning",
+    "mindgraph": "graph_form",
+    "mindgraph/small": "graph_form",
+    "mnemis": MNEMIS,
+    "mnemis/small": MNEMIS,
+}
+"""Where one is lost or comes to these, all stored memories of the kind have another id."""
 
 
 @pytest.mark.parametrize("case", READ)
 async def test_how_it_is_read_decides_neither_its_id_nor_what_it_holds(case: Case) -> None:
-    with open_built(case) as (store, memory):
-        before = dump(store)
-        for option in memory._config.READING:
-            changed = change(memory._config, option)
-            other = case.kind(memory._tools, case.source, case.questions, changed)
-            assert other.id == memory.id
-            await other.build()
-        assert dump(store) == before
+    """Built anew with another value of each such option, it differs in the stored options alone."""
+    with open_built(case) as (built, memory), open_store() as store:
+        config = memory._config
+        assert {*READING[case.line].split()} == config.READING
+        for option in config.READING:
+            config = change(config, option)
+        other = case.kind(case.open(store)._tools, case.source, case.questions, config)
+        assert other.id == memory.id
+        await other.build()
+        assert {**dump(store), "memories": []} == {**dump(built), "memories": []}
 
 
 def change(config: BaseModel, option: str) -> BaseModel:
-    """The configuration with another value of an option."""
+    """The configuration with another value of an option: of several the last, since mnemis leaves
+    the categories that ``routes`` system1 does not read for later."""
     value: Any = getattr(config, option)
     choices = get_args(type(config).model_fields[option].annotation)
     if not choices:
         choices = (not value,) if isinstance(value, bool) else (value + 1,)
-    return config.model_copy(update={option: next(each for each in choices if each != value)})
+    return config.model_copy(
+        update={option: next(each for each in reversed(choices) if each != value)}
+    )
 
 
 @each_case

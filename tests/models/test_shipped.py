@@ -12,6 +12,11 @@ from mgl.models import shipped
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile, load_profiles
 
 CHECKOUT = Path(mgl.__file__).parent.parent
+CARRIED = {
+    *("qwen2.5-coder-0.5b", DEFAULT_PROFILE, "smollm2-135m"),
+    *("all-minilm-l6-v2", "all-mpnet-base-v2"),
+}
+"""Profiles whose weights a package registry has, so that they need no model hub."""
 PROFILE = """\
 name: {name}
 description: {description}
@@ -48,6 +53,9 @@ def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     assert DEFAULT_PROFILE in profiles
     in_process = [profile for profile in profiles.values() if profile.engine != "openai"]
     assert len(in_process) > 4
+    carried = [profile for profile in profiles.values() if profile.weights.registry is not None]
+    assert {profile.name for profile in carried} == CARRIED
+    assert {profile.preset for profile in carried if profile in in_process} == {"small"}
     for profile in profiles.values():
         if (registry := profile.weights.registry) is not None:
             assert all("==" in package for package in registry.packages)

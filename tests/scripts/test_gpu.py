@@ -14,6 +14,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gpu
 import gpu_encoders
@@ -40,6 +41,15 @@ from tests.serving.conftest import free_port
 from tests.serving.supervised import hear_signals
 
 H200 = ("--card", "NVIDIA H200,141")
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """``main`` is for a process of its own: it says where the data are, and what SIGTERM does."""
+    before = signal.getsignal(signal.SIGTERM)
+    with patch.dict(os.environ):
+        yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

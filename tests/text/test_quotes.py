@@ -103,7 +103,7 @@ def test_every_part_of_a_text_is_found_exactly(data: st.DataObject, text: str) -
 
 
 WORDS = st.sampled_from(
-    ["It", "rained", "“oh”", "don’t", "—", "well-known", "…", "É", "ß", "x\u0301"]
+    ["It", "rained", "“oh”", "don’t", "—", "well-known", "…", "É", "ß", "x\u0301", "İzmir"]
 )
 GAPS = st.sampled_from([" ", "\n", "\r\n", "  ", "\t \n", "\u00a0"])
 
