@@ -106,8 +106,14 @@ _ALSO: Final = tuple("af az be bg ca da fi gl hu no ro sk".split())
 
 
 def find_phrases(text: str) -> Phrases:
-    """The phrases of the language of a short text; English where it is not told for sure."""
-    return PHRASES.get(find_language(text), ENGLISH)
+    """The phrases of the language of a short text; English where it is not told for sure, or where
+    the words without capitals tell another: an English question may be full of foreign names."""
+    phrases = PHRASES.get(language := find_language(text), ENGLISH)
+    if phrases is ENGLISH:
+        return ENGLISH
+    first, *rest = (text.lower() if text.isupper() else text).split()
+    small = " ".join((first, *(word for word in rest if word == word.lower())))
+    return phrases if _identifier().classify(small)[0] == language else ENGLISH
 
 
 def find_language(text: str, unsure: str = "en") -> str:

@@ -47,6 +47,20 @@ def test_a_question_in_a_language_near_one_with_phrases_is_met_in_english(questi
     assert find_phrases(question) is ENGLISH
 
 
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Is Björn Borg from Södertälje?", "English"),
+        ("Do João and Conceição live in Lisboa?", "English"),
+        ("Wohnt meine Schwester Anna in New York?", "German"),
+        ("Wann hat Oma Geburtstag?", "German"),
+        ("WO WOHNT MEIN BRUDER?", "German"),
+    ],
+)
+def test_names_tell_no_language(question: str, name: str) -> None:
+    assert find_phrases(question).name == name
+
+
 def test_an_option_that_says_not_mentioned_stays_as_it_is_written() -> None:
     said = answer_json(Answer("Yes, no, or not mentioned?", "Not mentioned", "low", ()))
     assert (said["answer"], said["declined"]) == ("Not mentioned", True)

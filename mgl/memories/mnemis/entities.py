@@ -143,7 +143,9 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[NameFound]
     replies = await asyncio.gather(
         *(reader.ask_list((NAMES, MORE_NAMES), part, _Names, "entities") for part in reader.parts)
     )
-    by_capitals = find_language(reader.words) != "de"  # whose nouns all have one
+    episodes = (*reader.recent.values(), reader.passage)
+    said_in = (" ".join(each.quote for each in episode.sentences) for episode in episodes)
+    by_capitals = "de" not in map(find_language, said_in)  # whose nouns all have one
     found: dict[tuple[str, str], NameFound] = {}
     for src, sentence in enumerate(reader.passage.sentences, 1):
         name = check_name(sentence.speaker, sentence.speaker)

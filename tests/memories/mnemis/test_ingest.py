@@ -195,6 +195,15 @@ async def test_relatives_of_two_speakers_are_one_entity_only_if_the_model_says_s
         assert len(ingestor.prompts("entity_deduplication")) == count - 1
 
 
+async def test_german_between_english_replies_is_german() -> None:
+    reply = "That sounds like a long day at work. I hope that you and the others get some rest."
+    ann, bo = "Kollegin kommt leider später.", "Kommt Kollegin heute noch vorbei?"
+    ingestor = reader(entities=[{"entities": ["Kollegin"]}])
+    said = [("Ann", ann), ("assistant", reply), ("assistant", reply), ("Bo", bo)]
+    _, state = await taken_in(ingestor, talk(*said), reflect=False)
+    assert names(state).count("Kollegin") == 2
+
+
 async def test_a_proper_name_that_two_speakers_say_costs_no_call() -> None:
     for one, other in (("I saw Rome.", "So did I, Rome."), ("J'ai vu Rome.", "Rome aussi.")):
         ingestor = reader(entities=[{"entities": ["Rome"]}])
