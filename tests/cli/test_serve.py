@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -276,7 +277,10 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
     monkeypatch.setenv("FAKE_OPTIONS", "--load-until /never")
     process = foreground((*start, "--detach"))
     assert process.stderr is not None
+    giving_up = Timer(PATIENCE_S, process.kill)
+    giving_up.start()
     assert "tiny: loading weights 50%\n" in process.stderr  # reads on until that line
+    giving_up.cancel()
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE_S)

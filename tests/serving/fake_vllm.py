@@ -36,13 +36,9 @@ def main() -> None:
     parser.add_argument("--load-until", type=Path, help="answers once this file is there")
     parser.add_argument("--crash", type=Path, help="holds its last words")
     parser.add_argument("--times", type=int, default=0, help="crashes while starting, so often")
-    parser.add_argument("--deaf", action="store_true", help="does not heed SIGTERM")
     parser.add_argument("--child", action="store_true", help="has a child in a session of its own")
     chosen = parser.parse_args()
-    if chosen.deaf:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    else:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if chosen.child:
         wait = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
         subprocess.Popen([sys.executable, "-S", "-c", wait], start_new_session=True)
