@@ -240,10 +240,16 @@ class Conversation:
         end = self._ends[number] - 1
         return Span(self.id, end - len(self.turns[number].text), end)
 
+    def line_start(self, number: int) -> int:
+        """Where a turn's line begins in the transcript: an empty one, too."""
+        return self._ends[number] - 1 - len(self.turns[number].line)
+
     def line_span(self, number: int) -> Span:
-        """The characters of the transcript that are a turn's line, its speaker included."""
-        end = self._ends[number] - 1
-        return Span(self.id, end - len(self.turns[number].line), end)
+        """The characters of the transcript that are a turn's line, its speaker included.
+
+        ValueError for an empty line.
+        """
+        return Span(self.id, self.line_start(number), self._ends[number] - 1)
 
     def turns_at(self, span: Span) -> range:
         """The numbers of the turns that a span of the transcript touches."""
@@ -262,7 +268,7 @@ class Conversation:
             return None
         first = self._firsts[number]
         last = bisect_right(self._firsts, first) - 1
-        return Section("session", label, self.line_span(first).start, self._ends[last])
+        return Section("session", label, self.line_start(first), self._ends[last])
 
     @cached_property
     def _firsts(self) -> Sequence[int]:

@@ -8,6 +8,7 @@ such a memory finds beyond this is its own.
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from threading import Lock
 
 import numpy as np
@@ -39,8 +40,10 @@ class Turns(Baseline[None]):
     async def _respond(self, question: Question) -> Answer:
         scores = await self._score(question)
         ranked = (int(place) for place in np.argsort(-scores, kind="stable"))
-        best = [place for place in ranked if place not in self._gone][: self._config.k]
-        read = [self.conversation.line_span(place) for place in best]
+        talk = self.conversation
+        said = (place for place in ranked if place not in self._gone and talk.turns[place].line)
+        best = [*islice(said, self._config.k)]
+        read = [talk.line_span(place) for place in best]
         return await self._answer(question, self._turns(sorted(best)), read=read)
 
     async def _score(self, question: Question) -> Scores:

@@ -174,7 +174,7 @@ def _keep_sections(document: Document, told: ShownTalk) -> tuple[Section, ...]:
     two parts of a section that these had split."""
     talk, starts = told.conversation, [section.start for section in document.sections]
     kept = {
-        bisect_right(starts, talk.line_span(number).start) - 1
+        bisect_right(starts, talk.line_start(number)) - 1
         for number in range(len(talk.turns))
         if told.find_corrected(number) is None
     }

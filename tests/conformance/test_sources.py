@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import ContextOverflow, InputError
@@ -130,5 +130,6 @@ async def test_a_document_of_any_text_is_read_or_refused(case: Case, text: str) 
 @pytest.mark.parametrize("case", list_cases(reads="conversation", alike=True))
 @few
 @given(said=turns)
+@example(said=[("", "", None, None), ("", "A lantern.", None, None)])
 async def test_a_conversation_of_any_turns_and_times_is_read(case: Case, said: Any) -> None:
     await read(case, talk_of(said))

@@ -187,7 +187,7 @@ async def test_calls_are_cut_off_fail_and_end_each_by_itself(
     weights = write_decoder(tmp_path / "m.gguf", "qwen2", vocabulary).files[0]
     engine = await asyncio.to_thread(load, weights, tmp_path / "cache")
     brief, long = Sampling(max_tokens=8), Sampling(max_tokens=1500)
-    story = [Message("user", "Tell a very long story.")]
+    story = [Message("user", "Tell me all.")]
 
     # Greedy decoding repeats itself, and what is cut off says so.
     greedy = Request(tuple(ASK), sampling=brief)
@@ -196,7 +196,7 @@ async def test_calls_are_cut_off_fail_and_end_each_by_itself(
     assert (await engine.generate(greedy)).text == said.text
 
     # A time-out frees the engine, and what runs beside it goes on.
-    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.2, max_retries=0))
+    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.02, max_retries=0))
     results = await asyncio.gather(
         hasty.complete(story, sampling=long), engine.generate(greedy), return_exceptions=True
     )

@@ -213,7 +213,7 @@ def _text_between(source: Conversation, start: int, end: int) -> str:
         return ""
     turns = source.turns_at(Span(source.id, start, end))
     lines = "".join(f"{source.turns[number].line}\n" for number in turns)
-    begin = source.line_span(turns[0]).start
+    begin = source.line_start(turns[0])
     return lines[start - begin : end - begin]
 
 
