@@ -178,21 +178,22 @@ class Caches(Owners):
         owner = self._owner
         number = None if owner is None else owner.number
         select = f"""SELECT {column},
-            ?1 IS NULL OR EXISTS (SELECT 1 FROM owned WHERE owner = ?1 AND digest = ?3),
-            ?4 IS NULL OR EXISTS (
+            :owner IS NULL OR EXISTS (
+                SELECT 1 FROM owned WHERE owner = :owner AND digest = :digest
+            ),
+            :source IS NULL OR EXISTS (
                 SELECT 1 FROM text_lineage
-                WHERE document_id = ?4 AND digest = ?3 AND turns = ifnull(?5, turns)
-            ) FROM {table} WHERE model_id = ?2 AND digest = ?3"""
+                WHERE document_id = :source AND digest = :digest AND turns = ifnull(:turns, turns)
+            ) FROM {table} WHERE model_id = :model AND digest = :digest"""
         with self._read() as connection:
             around = self._find_lineage(connection)
             source = None if around is None else around.document_id
+            common = {"owner": number, "model": model_id, "source": source}
             wanted = [
-                (records.text_digest(each), encode_turns(find_made_of(each))) for each in texts
+                {"digest": records.text_digest(each), "turns": encode_turns(find_made_of(each))}
+                for each in texts
             ]
-            rows = [
-                connection.execute(select, (number, model_id, digest, source, turns)).fetchone()
-                for digest, turns in wanted
-            ]
+            rows = [connection.execute(select, {**common, **each}).fetchone() for each in wanted]
         new = [text for text, row in zip(texts, rows, strict=True) if row and not all(row[1:])]
         if new:
             with self._write() as connection:

@@ -332,12 +332,12 @@ class Store(TurnTable, CallTable, Caches):
         A document is found by its other names, too. Where none has the name as it is written, it
         is looked for in composed characters (NFC), as conversations are named.
         """
-        select = """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
-            AND id IN (SELECT document_id FROM names WHERE name = ?1)) ORDER BY created_at, id"""
+        select = """SELECT id FROM documents WHERE name = :name OR (media_type != :talk
+            AND id IN (SELECT document_id FROM names WHERE name = :name)) ORDER BY created_at, id"""
         with self._read() as connection:
             for form in (name, normalize("NFC", name)):
-                rows = connection.execute(select, (records.pack(form), CONVERSATION)).fetchall()
-                if rows:
+                values = {"name": records.pack(form), "talk": CONVERSATION}
+                if rows := connection.execute(select, values).fetchall():
                     break
             return [identity for (identity,) in rows]
 
@@ -650,9 +650,9 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
 
 def _has_name(connection: sqlite3.Connection, document: Document) -> bool:
     """Whether a stored document has this name, as its present one or besides."""
-    select = """SELECT 1 FROM documents WHERE id = ?1 AND name = ?2
-        UNION SELECT 1 FROM names WHERE document_id = ?1 AND name = ?2"""
-    values = document.id, records.pack(document.name)
+    select = """SELECT 1 FROM documents WHERE id = :id AND name = :name
+        UNION SELECT 1 FROM names WHERE document_id = :id AND name = :name"""
+    values = {"id": document.id, "name": records.pack(document.name)}
     return connection.execute(select, values).fetchone() is not None
 
 

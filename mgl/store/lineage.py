@@ -66,9 +66,10 @@ def record_text(
     """Note the turns that a text is made of, as a column keeps them. Turns that are not exact are
     noted only where none are known."""
     connection.execute(
-        """INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 WHERE ?4 OR NOT EXISTS (
-            SELECT 1 FROM text_lineage WHERE document_id = ?1 AND digest = ?2)""",
-        (document_id, digest, turns, is_exact),
+        """INSERT OR IGNORE INTO text_lineage SELECT :source, :digest, :turns
+            WHERE :is_exact OR NOT EXISTS (
+                SELECT 1 FROM text_lineage WHERE document_id = :source AND digest = :digest)""",
+        {"source": document_id, "digest": digest, "turns": turns, "is_exact": is_exact},
     )
 
 
@@ -101,14 +102,15 @@ def link_calls(
 
     A key stands for its first call with a completion, or else for the first that failed.
     """
-    columns = ", ".join(f"?{place}" for place in range(2, len(row) + 2))
-    first = "SELECT number FROM llm_calls WHERE key = ?1 AND finish_reason"
+    values = {f"value{place}": value for place, value in enumerate(row)}
+    columns = ", ".join(f":{name}" for name in values)
+    first = "SELECT number FROM llm_calls WHERE key = :key AND finish_reason"
     connection.executemany(
         f"""INSERT OR IGNORE INTO {table} SELECT {columns}, number FROM (
             SELECT ifnull(({first} IS NOT NULL ORDER BY number LIMIT 1),
                           ({first} IS NULL ORDER BY number LIMIT 1)) AS number
         ) WHERE number IS NOT NULL""",
-        [(key, *row) for key in keys],
+        [{**values, "key": key} for key in keys],
     )
 
 
