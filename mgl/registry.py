@@ -149,7 +149,7 @@ def _find_entries(group: str, _path: tuple[tuple[str, int], ...]) -> dict[str, s
 
 
 def _find_change(folder: str) -> int:
-    """When an entry of a folder was last added or removed, in ns; 0 where there is no folder."""
+    """The time of a folder's last change, in ns; 0 for a missing folder."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:

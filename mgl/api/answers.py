@@ -192,7 +192,7 @@ class TurnsDeleted(_Answer):
     """What was deleted, or would be: turns, the ``replies`` among them, the questions of stored
     ``answers``, nodes and adapters. ``stale`` nodes are described again.
 
-    ``echoes`` are remaining turns that repeat most of a deleted turn.
+    ``echoes`` lists the turns left that repeat much of a deleted one.
     """
 
     turns: list[str]
